@@ -1,0 +1,44 @@
+# make demo: see it work.  make test: every check there is.  PYTHON=python3.12 picks the interpreter of .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Everything that ends up in the installed package; directories, too, so that a removed file is noticed.
+SOURCES := pyproject.toml CMakeLists.txt LICENSE $(wildcard README.md) \
+	$(shell find src -name __pycache__ -prune -o -print)
+
+# Taichi asks its server for news once a day and prints a banner otherwise.
+export TI_SKIP_VERSION_CHECK := ON
+export ENABLE_TAICHI_HEADER_PRINT := False
+
+.PHONY: demo test clean
+
+demo: $(VENV)/.installed-demo
+	@echo "demo: python -m rekernel demo"
+	@$(BIN)/python -m rekernel demo
+
+test: $(VENV)/.installed-test
+	@echo "test 1/4: ruff check (mistakes)"
+	@$(BIN)/ruff check
+	@echo "test 2/4: ruff format --check (layout)"
+	@$(BIN)/ruff format --check
+	@echo "test 3/4: mypy (types)"
+	@$(BIN)/mypy
+	@echo "test 4/4: pytest (behaviour)"
+	@$(BIN)/python -m pytest
+
+clean:
+	@echo "clean: removing .venv, build output and tool caches"
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip is the last thing that venv puts there: a .venv without it is half made and is made again.
+$(BIN)/pip:
+	@echo "setup: creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-%: $(SOURCES) | $(BIN)/pip
+	@echo "setup: building and installing rekernel[$*] into $(VENV) (the first time takes a while)"
+	@$(PIP) '.[$*]'
+	@touch $@

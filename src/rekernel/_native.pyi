@@ -1,0 +1,203 @@
+"""The call path of rekernel, in C++.
+
+Three kinds of objects stand between a user's call and the code of a kernel::
+
+    Handle  ->  Cell.table[index]  ->  Guard  ->  compiled kernel
+    (held)      (swapped)              (checks)
+
+A `Handle` never changes and follows its `Cell`; `swap` exchanges what any number of cells refer to, at once;
+a `Guard` checks arguments against a parameter table. All are safe to use from any thread.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, TypeAlias, final
+
+class _Lock(Protocol):
+    def acquire(self) -> object: ...
+    def release(self) -> object: ...
+
+_Table: TypeAlias = tuple[Callable[..., Any] | None, ...]
+_Parameter: TypeAlias = tuple[
+    str, int, int | float | None, int | float | None, int, int, bool, str, Callable[[Any], Any] | None
+]
+
+ANY: Final = 0
+"""Kind of a parameter that is passed on untouched."""
+
+INT: Final = 1
+"""Kind of an integer parameter.
+
+Takes Python ints, NumPy integer scalars (both passed on as they are), NumPy bools, 0-d arrays of integers or
+bools and objects with `__index__` (all three become Python ints), if the value is between `low` and `high`,
+both included.
+"""
+
+FLOAT: Final = 2
+"""Kind of a floating parameter.
+
+Takes Python ints and floats (passed on as they are), NumPy real scalars and bools and 0-d arrays of them
+(these become Python floats; numpy.float64 is one). A finite value whose magnitude reaches `high` is refused;
+infinities and NaN pass.
+"""
+
+ARRAY: Final = 3
+"""Kind of an array parameter.
+
+A NumPy array must match `typenum` and `ndim`, be in native byte order, aligned, C- or Fortran-contiguous and,
+if `written`, writeable. None, numbers and text are refused. Other objects (device arrays, tensors) are passed
+on.
+"""
+
+CHECK: Final = 5
+"""Kind of a parameter whose value becomes `check(value)`."""
+
+@final
+class Cell:
+    """The one mutable reference of a kernel id."""
+
+    hook: Callable[[Handle], Callable[..., Any]] | None
+    """Asked for something to call where the table has nothing; may raise."""
+
+    override: bool
+    """When True, every call asks the hook first. False in a new cell."""
+
+    def __new__(cls) -> Cell: ...
+    @property
+    def table(self) -> _Table | None:
+        """The callables of the current version by index, or None. Changed by `swap` only."""
+
+    @property
+    def version(self) -> Any:
+        """The current version: any object, or None. Changed by `swap` only."""
+
+class Handle:
+    """A callable that calls entry `index` of its cell's table.
+
+    The target is looked up once, when a call begins; a swap meanwhile changes later calls only. Where the
+    table has no such entry, or `cell.override` is set, `cell.hook(handle)` returns what to call; without a
+    hook that is a RuntimeError. A subclass that gets no new `__call__` should be passed to `seal`.
+    """
+
+    def __new__(cls, cell: Cell, index: int, name: str) -> Handle: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the current target with the same arguments."""
+
+    @property
+    def _cell(self) -> Cell:
+        """The cell that this handle follows."""
+
+    @property
+    def _index(self) -> int:
+        """The place of this kernel in the cell's table."""
+
+    @property
+    def _name(self) -> str:
+        """The name of the kernel."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls found a target and were begun."""
+
+    @property
+    def failures(self) -> int:
+        """How many of these calls raised."""
+
+@final
+class Guard:
+    """A callable that checks its arguments and then calls `call` with positional arguments only.
+
+    `parameters` is read once. Each row is a tuple (a NamedTuple will do) of
+
+    - `name`;
+    - `kind`: one of ANY, INT, FLOAT, ARRAY, CHECK;
+    - `low`, `high`: the range of an INT; `high` alone is the limit of a FLOAT, or None for no limit;
+    - `typenum`, `ndim`: of an ARRAY, -1 for any;
+    - `written`: True where the kernel writes to an ARRAY;
+    - `expected`: the type as messages tell it;
+    - `check`: the function of a CHECK, else None.
+
+    A malformed row raises TypeError or ValueError.
+
+    One call does, in this order:
+
+    1. bind arguments to names; TypeError in Python's wording;
+    2. check and convert them one by one; see `configure` for the exceptions;
+    3. `lock.acquire()`, which must not return without the lock;
+    4. if `stale` is given, and `runtime`, an (object, str, str), no longer leads to `program`, or the
+       process has been forked since (`note_fork`): `stale(guard)`, which raises, returns another callable for
+       this one call, or returns None to go on;
+    5. the call itself;
+    6. `lock.release()`, whatever happened;
+    7. if the call raised, but not KeyboardInterrupt or SystemExit, and `failed` is given: its
+       `failed(guard, exception, args)` takes the place of the call; `args` are the converted arguments.
+    """
+
+    program: Any
+    """What `runtime` has to lead to, compared by identity."""
+
+    def __new__(
+        cls,
+        call: Callable[..., Any],
+        name: str,
+        parameters: tuple[_Parameter, ...],
+        *,
+        owner: Any = None,
+        runtime: tuple[Any, str, str] | None = None,
+        program: Any = None,
+        lock: _Lock | None = None,
+        stale: Callable[[Guard], Callable[..., Any] | None] | None = None,
+        failed: Callable[[Guard, BaseException, tuple[Any, ...]], Any] | None = None,
+    ) -> Guard: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Check the arguments and call."""
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """What is called once all checks have passed."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, for messages."""
+
+    @property
+    def owner(self) -> Any:
+        """Whatever the guard was made with."""
+
+    @property
+    def stale(self) -> Callable[[Guard], Callable[..., Any] | None] | None:
+        """Asked when the program has changed or the process was forked."""
+
+    @property
+    def failed(self) -> Callable[[Guard, BaseException, tuple[Any, ...]], Any] | None:
+        """Asked when `call` has raised."""
+
+def swap(changes: Iterable[tuple[Cell, _Table | None, Any]], /) -> list[tuple[_Table | None, Any]]:
+    """Give each cell its new (table, version), all at once; return what they held before.
+
+    Everything is validated first: on TypeError nothing has changed. No Python code runs between the first
+    change and the last, so no other thread sees some of them only.
+    """
+
+def seal(cls: type[Handle], /) -> None:
+    """Make calls of a Handle subclass as fast as those of Handle, and the class immutable.
+
+    Raises TypeError unless `cls` is such a class, neither it nor a class between the two defines `__call__`,
+    and all its bases are immutable already.
+    """
+
+def configure(
+    *,
+    argument_type_error: type[BaseException] | None = None,
+    argument_value_error: type[BaseException] | None = None,
+) -> None:
+    """Set the exception classes that guards raise; None stands for TypeError and ValueError.
+
+    A class is called as `cls(message, argument=name, expected=text, got=text)`; the built-in ones get the
+    message alone.
+    """
+
+def note_fork() -> None:
+    """Tell all guards that this process is a forked child; for `os.register_at_fork(after_in_child=...)`."""
+
+def fork_generation() -> int:
+    """How often `note_fork` was called on the way to this process."""

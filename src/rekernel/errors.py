@@ -1,0 +1,181 @@
+"""Every error that rekernel raises on purpose.
+
+    RekernelError
+    ├── KernelSourceError              the user's text is wrong; knows the line
+    ├── KernelNotFoundError            (KeyError, ValueError)  no such id, or no such kernel
+    ├── KernelRemovedError             (RuntimeError)  called after its id was unloaded
+    ├── ArgumentTypeError              (TypeError)     wrong kind of argument
+    ├── ArgumentValueError             (ValueError)    right kind, impossible value
+    ├── ToolchainError                 (RuntimeError)  a compiler or package is missing or broken
+    ├── JitError                       pystencils' name for what a JIT cannot do
+    └── FrozenError                    a compile was asked for after ``rekernel.freeze()``
+    RekernelWarning                    (UserWarning)
+
+An error carries its data as attributes, its text is made from them, and it pickles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "Diagnostic",
+    "FrozenError",
+    "JitError",
+    "KernelNotFoundError",
+    "KernelRemovedError",
+    "KernelSourceError",
+    "RekernelError",
+    "RekernelWarning",
+    "ToolchainError",
+]
+
+
+class RekernelWarning(UserWarning):
+    """Something that the user should know and that stops nothing."""
+
+
+class RekernelError(Exception):
+    """Base class of all errors that rekernel raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default recipe calls the class with self.args, which a keyword-built error does not have.
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild(cls: type[RekernelError], args: tuple[Any, ...], state: dict[str, Any]) -> RekernelError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message about the user's text."""
+
+    message: str
+    """What is wrong, one line, without a place."""
+    line: int | None = None
+    """The user's line, counted from ``first_line`` of the source."""
+    column: int | None = None
+    """Counted from 1, in characters of the user's own line."""
+    end_column: int | None = None
+    """One past the last marked column."""
+    text: str | None = None
+    """The user's line itself."""
+    filename: str | None = None
+    """The user's file, where the text has one."""
+    severity: str = "error"
+    """``error``, ``warning`` or ``note``."""
+
+
+class KernelSourceError(RekernelError):
+    """The text of a kernel does not read, compile or run.
+
+    The first line of ``str(error)`` names id, version, language, place and message; below it the user's
+    own lines are shown. The version that ran before keeps running.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel_id: str,
+        version: int,
+        language: str,
+        source: str = "",
+        first_line: int = 1,
+        filename: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        end_column: int | None = None,
+        diagnostics: Sequence[Diagnostic] = (),
+        command: Sequence[str] | None = None,
+        output: str = "",
+        keeps: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kernel_id = kernel_id
+        self.version = version
+        self.language = language
+        self.source = source
+        self.first_line = first_line
+        self.filename = filename
+        self.line = line
+        self.column = column
+        self.end_column = end_column
+        self.diagnostics = tuple(diagnostics) or (Diagnostic(message, line, column, end_column, self.text, filename),)
+        self.command = None if command is None else tuple(command)
+        self.output = output
+        self.keeps = keeps
+        """The version that goes on running, or None where there was none."""
+
+    @property
+    def text(self) -> str | None:
+        """The user's line at which the error points, or None."""
+        from rekernel.excerpt import line_of
+
+        return line_of(self.source, self.first_line, self.line)
+
+    def __str__(self) -> str:
+        from rekernel.excerpt import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        from rekernel.excerpt import render_html
+
+        return render_html(self)
+
+
+class KernelNotFoundError(RekernelError, KeyError, ValueError):
+    """There is no kernel, id or version of that name."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the text
+        return str(self.args[0]) if self.args else ""
+
+
+class KernelRemovedError(RekernelError, RuntimeError):
+    """A handle or module was used after its id, or its kernel, was removed."""
+
+    def __init__(self, message: str, *, kernel_id: str, version: int | None, how: str) -> None:
+        super().__init__(message)
+        self.kernel_id = kernel_id
+        self.version = version
+        self.how = how
+
+
+class _ArgumentError(RekernelError):
+    def __init__(
+        self, message: str, *, argument: str | None = None, expected: str | None = None, got: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.expected = expected
+        self.got = got
+
+
+class ArgumentTypeError(_ArgumentError, TypeError):
+    """An argument is of the wrong kind: another dtype, a float for an integer, None."""
+
+
+class ArgumentValueError(_ArgumentError, ValueError):
+    """An argument is of the right kind and cannot be used: out of range, read-only, wrong rank or layout."""
+
+
+class ToolchainError(RekernelError, RuntimeError):
+    """A compiler, a package or a device that is needed is missing or broken."""
+
+
+class JitError(RekernelError):
+    """A just-in-time compiler was asked for something that it cannot do."""
+
+
+class FrozenError(RekernelError, RuntimeError):
+    """Something had to be compiled after ``rekernel.freeze()``."""

@@ -1,0 +1,143 @@
+"""Run a Taichi text under a private, unique module name, so that Taichi and Python find its source for ever.
+
+Taichi reads a kernel's source at the first call of every new specialisation, long after the load. That works in
+every case only with a private unique name in ``sys.modules``, a loader with ``get_source``, and a ``linecache``
+entry under a file name of its own that is there before the text runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import linecache
+import re
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from rekernel.excerpt import split_lines
+from rekernel.languages.taichi.failure import Text
+from rekernel.languages.taichi.kinds import PREFIX
+from rekernel.source import Source
+
+_serial = itertools.count(1)
+_UNSAFE = re.compile(r"\W+")
+
+
+class SourceLoader:
+    """What ``linecache`` asks for the text. It lives exactly as long as the globals of the text do."""
+
+    def __init__(self, text: Text, module_name: str) -> None:
+        self.text = text
+        self.module_name = module_name
+        self.globals: dict[str, Any] = {}
+        self.owner: Any = None
+
+    def get_source(self, fullname: str) -> str:
+        """Return the text, whatever name is asked for."""
+        return self.text.source.code
+
+
+class Shadow(types.ModuleType):
+    """Stands in ``sys.modules`` for a text that has run: gives its source away, and keeps nothing of it alive."""
+
+    def __getattr__(self, name: str) -> Any:
+        loader = object.__getattribute__(self, "__dict__")["__alive__"]()
+        if loader is None or name not in loader.globals:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return loader.globals[name]
+
+
+class _TextOnly:
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def get_source(self, fullname: str) -> str:
+        return self._code
+
+
+class Execution:
+    """One text on its way from source to globals."""
+
+    def __init__(self, source: Source, kernel_id: str, number: int, names: Mapping[str, Any]) -> None:
+        serial = next(_serial)
+        safe = _UNSAFE.sub("_", kernel_id)[:60]
+        self.module_name = f"{PREFIX}{safe}_{serial}"
+        # Never of the form <...>, and never used twice: an old kernel must not be compiled from new text.
+        self.filename = f"{source.filename or '/rekernel/' + safe + '.py'}#v{number}.{serial}"
+        self.text = Text(source, kernel_id, number, self.filename)
+        self.warnings: list[str] = []
+        self.loader = SourceLoader(self.text, self.module_name)
+        module = types.ModuleType(self.module_name)
+        self.globals = module.__dict__
+        self.loader.globals = self.globals
+        self.globals.update(names)
+        self.globals.update(
+            __file__=self.filename,
+            __loader__=self.loader,
+            __spec__=ModuleSpec(self.module_name, self.loader, origin=self.filename),  # type: ignore[arg-type]
+        )
+        self.injected = frozenset(self.globals)
+        code = source.code
+        lines = [line + "\n" for line in split_lines(code)]
+        linecache.cache[self.filename] = (len(code), None, lines, self.filename)
+        sys.modules[self.module_name] = module
+        weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
+
+    def compile(self, node: ast.Module) -> types.CodeType:
+        """Compile statements of the text; Python's warnings are kept for ``info.warnings``."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            code = compile(node, self.filename, "exec", dont_inherit=True)
+        self.warnings += [f"line {w.lineno}: {w.message}" for w in caught]
+        return code
+
+    def run(
+        self, tree: ast.Module, skip: frozenset[int], stops: Mapping[int, Any], after: Callable[[int], None]
+    ) -> None:
+        """Run the statements except `skip`; after each one numbered in `stops`, call `after` with its number."""
+        pending: list[ast.stmt] = []
+        for index, statement in enumerate(tree.body):
+            if index not in skip:
+                pending.append(statement)
+            if index in stops:
+                self._exec(pending)
+                pending = []
+                after(index)
+        self._exec(pending)
+
+    def _exec(self, body: list[ast.stmt]) -> None:
+        if body:
+            exec(self.compile(ast.Module(body=body, type_ignores=[])), self.globals)
+
+    def settle(self) -> None:
+        """Leave in ``sys.modules`` only what finds the source, so that the text can be freed."""
+        shadow = Shadow(self.module_name)
+        only = _TextOnly(self.text.source.code)
+        shadow.__file__ = self.filename
+        shadow.__loader__ = only  # type: ignore[assignment]
+        shadow.__spec__ = ModuleSpec(self.module_name, only, origin=self.filename)  # type: ignore[arg-type]
+        shadow.__dict__["__alive__"] = weakref.ref(self.loader)
+        sys.modules[self.module_name] = shadow
+
+    def discard(self) -> None:
+        """Forget a text whose run failed."""
+        _forget(self.module_name, self.filename)
+
+
+def _forget(module_name: str, filename: str) -> None:
+    sys.modules.pop(module_name, None)
+    linecache.cache.pop(filename, None)
+    # inspect remembers every module that it ever saw, by name and by file.
+    getattr(inspect, "_filesbymodname", {}).pop(module_name, None)
+    getattr(inspect, "modulesbyfile", {}).pop(filename, None)
+
+
+def defined_names(tree: ast.Module, values: Mapping[str, Any], bound: set[str]) -> dict[str, Any]:
+    """Return what the text itself put into its globals, in the order of the text, dunders left out."""
+    return {n: v for n, v in values.items() if n in bound and not (n.startswith("__") and n.endswith("__"))}

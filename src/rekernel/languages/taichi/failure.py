@@ -1,0 +1,177 @@
+"""What went wrong in a Taichi text, turned into a `KernelSourceError` at the user's line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rekernel.errors import KernelSourceError
+from rekernel.excerpt import line_of, split_lines
+from rekernel.source import Source
+
+_PLACE = re.compile(r'File "(?P<file>.+?)", line (?P<line>\d+), in \S+:?')
+_HINT = re.compile(r"^[ ~]*\^[ ~^]*$")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_MISSING = re.compile(r"""[Nn]ame ["'](?P<name>\w+)["'] is not defined""")
+
+
+class Text:
+    """A text under the file name that the compiled code carries; found again from tracebacks and messages."""
+
+    def __init__(self, source: Source, kernel_id: str, number: int, virtual: str) -> None:
+        self.source = source
+        self.kernel_id = kernel_id
+        self.number = number
+        self.virtual = virtual
+        texts[virtual] = self
+
+
+#: File name -> text, for as long as the text's own version is alive.
+texts: weakref.WeakValueDictionary[str, Text] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in a text, in the text's own numbers (before ``first_line`` and the dedent are added)."""
+
+    text: Text
+    line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+
+
+def source_error(
+    error: BaseException,
+    text: Text,
+    *,
+    keeps: int | None = None,
+    line: int | None = None,
+    names: Iterable[str] = (),
+    hints: Mapping[str, Any] | None = None,
+) -> KernelSourceError:
+    """Turn any exception that came out of `text` into the error that the user sees.
+
+    `line` is used where the exception itself has no place; `names` are the names in scope (for "did you
+    mean"), `hints` the globals of the caller.
+    """
+    if isinstance(error, KernelSourceError):
+        return error
+    spot = _place(error, text, line)
+    message = _improve(_message(error), names, hints or {})
+    source = spot.text.source
+    offset = source.first_line - 1
+    made = KernelSourceError(
+        message,
+        kernel_id=spot.text.kernel_id,
+        version=spot.text.number,
+        language=source.language,
+        source=source.text,
+        first_line=source.first_line,
+        filename=source.filename,
+        line=None if spot.line is None else spot.line + offset,
+        column=None if spot.column is None else spot.column + source.dedent,
+        end_column=None if spot.end_column is None else spot.end_column + source.dedent,
+        output=_COLOUR.sub("", str(error)).strip(),
+        keeps=keeps,
+    )
+    error.__traceback__ = _users_frames(error.__traceback__)
+    made.__cause__ = error
+    return made
+
+
+def _place(error: BaseException, text: Text, line: int | None) -> Spot:
+    if isinstance(error, SyntaxError) and error.lineno and error.filename in texts:
+        end = error.end_offset if error.end_lineno == error.lineno else None
+        return Spot(texts[error.filename], error.lineno, error.offset or None, end if end and end > 0 else None)
+    spot = _spot_in_message(_COLOUR.sub("", str(error)))
+    if spot is not None:
+        return spot
+    if line is not None:
+        return Spot(text, line)
+    traceback, found = error.__traceback__, None
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if name in texts:
+            found = Spot(texts[name], traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found or Spot(text)
+
+
+def _spot_in_message(message: str) -> Spot | None:
+    """Find the innermost place of Taichi's own message that lies in a text of ours.
+
+    Taichi writes for each call on the way ``File "...", line N, in f:``, the line, and carets under it.
+    """
+    lines = message.split("\n")
+    for index in range(len(lines) - 1, -1, -1):
+        match = _PLACE.search(lines[index])
+        if match is None or match["file"] not in texts:
+            continue
+        text = texts[match["file"]]
+        number = int(match["line"])
+        if index + 2 < len(lines) and _HINT.match(lines[index + 2]):
+            hint = lines[index + 2]
+            start, end = hint.index("^"), len(hint.rstrip())
+            own = line_of(text.source.code, 1, number) or ""
+            return Spot(text, number, _narrow(own, start) + 1, _narrow(own, end) + 1)
+        return Spot(text, number)
+    return None
+
+
+def _narrow(line: str, column: int) -> int:
+    """Turn a column of a line whose tabs were widened to four blanks into one of the line itself."""
+    wide = 0
+    for index, character in enumerate(line):
+        if wide >= column:
+            return index
+        wide += 4 - wide % 4 if character == "\t" else 1
+    return len(line)
+
+
+def _message(error: BaseException) -> str:
+    """Return what is wrong in one line, without places, source lines and carets."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return str(error.msg)
+    if isinstance(error, SystemExit):
+        return f"the text ends the program (SystemExit: {error.code})"
+    lines = [line.rstrip() for line in split_lines(_COLOUR.sub("", str(error)))]
+    last_hint = max((i for i, line in enumerate(lines) if _HINT.match(line) or _PLACE.search(line)), default=-1)
+    rest = [line.strip() for line in lines[last_hint + 1 :] if line.strip()]
+    if "Traceback (most recent call last):" in "\n".join(lines):
+        rest = rest[-1:]
+    message = " ".join(rest) or next((line.strip() for line in lines if line.strip()), "")
+    if not message:
+        return type(error).__name__
+    plain = type(error).__module__ == "builtins" and not isinstance(error, NameError)
+    return f"{type(error).__name__}: {message}" if plain else message
+
+
+def _improve(message: str, names: Iterable[str], hints: Mapping[str, Any]) -> str:
+    """Add what the user most likely meant to a message about an unknown name."""
+    match = _MISSING.search(message)
+    if match is None:
+        return message
+    name = match["name"]
+    said = f"name {name!r} is not defined"
+    if name in hints:
+        return f"{said}; it is one of your own globals: pass namespace=globals()"
+    near = difflib.get_close_matches(name, sorted(set(names) - {name}), n=1, cutoff=0.6)
+    return f"{said}; did you mean {near[0]!r}?" if near else said
+
+
+def _users_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Keep only the frames that lie in the user's texts."""
+    frames = []
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename in texts:
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    kept = None
+    for frame in reversed(frames):
+        kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept

@@ -1,0 +1,234 @@
+"""The checked way into a Taichi kernel: arguments, running program, one lock, errors at the user's line."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import threading
+import types
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rekernel import _native
+from rekernel.errors import ArgumentTypeError, KernelSourceError
+from rekernel.languages.taichi import signature
+from rekernel.languages.taichi.failure import source_error
+from rekernel.languages.taichi.package import LOCK, Package
+
+if TYPE_CHECKING:
+    from rekernel.languages.taichi.version import TaichiVersion
+
+_FLOATS = ("f16", "f32", "f64")
+_NOTHING = object()
+
+
+def guard_kernel(version: TaichiVersion, kernel: Any, functions: Mapping[str, ast.FunctionDef]) -> Any:
+    """Make `kernel` (Taichi's own object) checked wherever it is called from, and return its guard.
+
+    Its class becomes a subclass of Taichi's, so that tapes, graphs and class methods, which hold the kernel
+    object itself, pass the same checks as a handle does.
+    """
+    package = version.package
+    kernel.__class__ = _guarded_class(package)
+    guard = _native.Guard(
+        types.MethodType(package.kernel_class.__call__, kernel),  # type: ignore[operator]
+        kernel.func.__name__,
+        signature.rows(package, kernel, functions),
+        owner=version,
+        runtime=(package.impl, package.runtime_name, "prog"),
+        # Before any ``ti.init`` there is no program: this one never matches, so that `_stale` is asked.
+        program=version.program if version.program is not None else _NOTHING,
+        lock=LOCK,
+        stale=_stale,
+        failed=_failed,
+    )
+    kernel._rekernel_guard = guard
+    return guard
+
+
+def _guarded_class(package: Package) -> type:
+    found = package.guarded.get("Kernel")
+    if found is None:
+        base: Any = package.kernel_class
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._rekernel_guard(*args, **kwargs)
+
+        def materialize(self: Any, *args: Any, **kwargs: Any) -> Any:
+            key = kwargs.get("key", args[0] if args else None)
+            if key is not None and key in self.compiled_kernels:
+                return base.materialize(self, *args, **kwargs)
+            with checked_stores(package):
+                return base.materialize(self, *args, **kwargs)
+
+        body: dict[str, Any] = {"__call__": call, "__module__": __name__, "__doc__": base.__doc__}
+        if package.name != "quadrants":
+            body["materialize"] = materialize
+        found = type("Kernel", (base,), body)
+        package.guarded["Kernel"] = found
+    return found
+
+
+@contextmanager
+def checked_stores(package: Package) -> Iterator[None]:
+    """While a kernel is being translated, refuse stores at which LLVM would end the whole process.
+
+    Taichi 1.7 lets through a floating value into a ``u1`` (bool) place and a vector into a scalar place, and
+    then aborts inside LLVM. Runs under the Taichi lock.
+    """
+    expr_class = package.module.lang.expr.Expr
+    syntax_error = package.module.lang.exception.TaichiTypeError
+    core = package.module._lib.core
+    own, inherited = expr_class.__dict__.get("_assign"), expr_class._assign
+    minimum, maximum = core.expr_atomic_min, core.expr_atomic_max
+
+    def type_of(expression: Any) -> str:
+        try:
+            return str(expression.get_rvalue_type().to_string())
+        except Exception:  # not typed yet: Taichi's own check comes later
+            return ""
+
+    def assign(self: Any, other: Any) -> Any:
+        target = type_of(self.ptr)
+        value = type_of(other.ptr) if isinstance(other, expr_class) else _python_type(other)
+        if target and not target.startswith("[") and value.startswith("[Tensor"):
+            raise syntax_error(f"cannot store a vector or matrix {value} into a place of type {target}")
+        if target == "u1" and value in _FLOATS:
+            raise syntax_error(
+                f"cannot store a value of type {value} into a place of type u1 (bool); compare it, or cast it with ti.cast(..., ti.i32) != 0"
+            )
+        if (
+            target.startswith("[Tensor")
+            and target.endswith(" u1]")
+            and any(value.endswith(f"{f}]") or value == f for f in _FLOATS)
+        ):
+            raise syntax_error(f"cannot store a value of type {value} into a place of type {target}")
+        return inherited(self, other)
+
+    def atomic(original: Any, verb: str) -> Any:
+        def checked(target: Any, value: Any, *rest: Any) -> Any:
+            if type_of(target).lstrip("*") == "u1":
+                raise syntax_error(f"ti.{verb} does not work on a place of type u1 (bool)")
+            return original(target, value, *rest)
+
+        return checked
+
+    expr_class._assign = assign
+    core.expr_atomic_min, core.expr_atomic_max = atomic(minimum, "atomic_min"), atomic(maximum, "atomic_max")
+    try:
+        yield
+    finally:
+        if own is None:
+            del expr_class._assign  # the inherited one shows again
+        else:
+            expr_class._assign = own
+        core.expr_atomic_min, core.expr_atomic_max = minimum, maximum
+
+
+def _python_type(value: Any) -> str:
+    if isinstance(value, float):
+        return "f32"
+    kind = type(value).__name__
+    return "[Tensor]" if kind in ("Matrix", "Vector") or isinstance(value, list | tuple) else ""
+
+
+def _stale(guard: Any) -> Any:
+    """Asked by the guard when the program it was made for is not the running one, or in a forked child."""
+    version: TaichiVersion = guard.owner
+    if version.fork_generation != _native.fork_generation():
+        raise RuntimeError(
+            f"{version.text.kernel_id}.{guard.name}: Taichi does not work in a forked child process "
+            f"(pid {os.getpid()}); start the child with multiprocessing's 'spawn' method, or make Taichi "
+            "calls only in the parent"
+        )
+    package = version.package
+    program = package.program
+    if program is None:
+        alias = package.module.__name__
+        raise RuntimeError(
+            f"{version.text.kernel_id}.{guard.name}: no {alias} program is running; call ti.init(...) first "
+            "(fields made before a ti.reset or ti.init are gone)"
+        )
+    return version.renewed(guard)
+
+
+def _failed(guard: Any, error: BaseException, arguments: tuple[Any, ...]) -> Any:
+    """Asked by the guard when a call raised: says it in the user's terms, or answers by an older version."""
+    version: TaichiVersion = guard.owner
+    made = explain(version, guard, error)
+    if isinstance(made, KernelSourceError) and version.on_failure is not None:
+        return version.on_failure(guard.name, made, arguments)
+    if made is error:
+        raise error
+    raise made from made.__cause__
+
+
+def explain(version: TaichiVersion, guard: Any, error: BaseException) -> BaseException:
+    """Return the exception that the user should see for one that came out of a call or a compilation."""
+    exceptions = version.package.module.lang.exception
+    if isinstance(error, KernelSourceError):
+        return error
+    compilation = getattr(exceptions, "TaichiCompilationError", None) or exceptions.QuadrantsCompilationError
+    if isinstance(error, compilation):
+        return source_error(
+            error, version.text, line=definition_line(guard), names=version.known_names(guard), hints=version.hints
+        )
+    message = str(error)
+    if "main_thread_id" in message:
+        made = RuntimeError(
+            f"{version.text.kernel_id}.{guard.name}: Taichi's first kernel must run on the thread that called "
+            f"ti.init (this is {threading.current_thread().name!r}); call ti.sync() once on that thread first"
+        )
+        made.__cause__ = error
+        return made
+    if isinstance(error, TypeError) and isinstance(error, RuntimeError):  # TaichiRuntimeTypeError
+        made_type = ArgumentTypeError(f"{guard.name}(): {message.strip()}")
+        made_type.__cause__ = error
+        return made_type
+    return error
+
+
+def definition_line(guard: Any) -> int | None:
+    """Return the line of the text on which the kernel's ``def`` stands."""
+    function = inspect.unwrap(guard.call.__self__.func)
+    return int(function.__code__.co_firstlineno)
+
+
+def weaken(package: Package, kernels: list[Any], before: int) -> None:
+    """Turn the entries that a text added to Taichi's own list of kernels into weak ones.
+
+    The list is strong and outlives ``ti.reset``: it would hold every version of every text for ever. Plain
+    removal is a trap, because a kernel that is not in the list is not reset by the next ``ti.init``.
+    """
+    entries = package.runtime.kernels
+    mine = {id(kernel) for kernel in kernels}
+    entries[:] = [e for e in entries[:before] if not (isinstance(e, _WeakKernel) and e.reference() is None)] + [
+        _WeakKernel(entry) if id(entry) in mine else entry for entry in entries[before:]
+    ]
+
+
+class _WeakKernel:
+    """Stands for a kernel in Taichi's list and passes on what is asked of its entries."""
+
+    __slots__ = ("reference",)
+
+    def __init__(self, kernel: Any) -> None:
+        self.reference = weakref.ref(kernel)
+
+    def reset(self) -> None:
+        kernel = self.reference()
+        if kernel is not None:
+            kernel.reset()
+
+    @property
+    def compiled_kernels(self) -> Any:
+        kernel = self.reference()
+        return {} if kernel is None else kernel.compiled_kernels
+
+    @property
+    def materialized_kernels(self) -> Any:
+        kernel = self.reference()
+        return {} if kernel is None else kernel.materialized_kernels

@@ -1,0 +1,282 @@
+"""One version of a Taichi text: built aside, checked, renewed after another ``ti.init``."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rekernel import _native
+from rekernel.languages import Built, Request, pytext
+from rekernel.languages.taichi import execute, guards, helpers, initguard, instances, kinds, signature, state, written
+from rekernel.languages.taichi.execute import Execution
+from rekernel.languages.taichi.failure import Text, source_error
+from rekernel.languages.taichi.package import LOCK, Package, choose, package
+from rekernel.languages.taichi.precheck import precheck
+
+
+class TaichiVersion:
+    """What a Taichi build leaves behind: the language's own record of a version."""
+
+    def __init__(self, request: Request, found: Package, execution: Execution, tree: ast.Module) -> None:
+        self.request = request
+        self.package = found
+        self.execution = execution
+        self.tree = tree
+        self.text: Text = execution.text
+        self.globals = execution.globals
+        self.hints: Mapping[str, Any] = {}
+        self.program: Any = None
+        self.fork_generation = _native.fork_generation()
+        self.entries: dict[str, Any] = {}
+        self.kernels: dict[tuple[str, bool], Any] = {}
+        self.classes: dict[str, type] = {}
+        self.struct_types: dict[str, Any] = {}
+        self.helpers: list[helpers.Helper] = []
+        self.prints: dict[str, int | None] = {}
+        self.successor: Built | None = None
+        self.on_failure: Callable[[str, Exception, tuple[Any, ...]], Any] | None = None
+        self.on_renewal: Callable[[Built], None] | None = None
+        self.state_names: frozenset[str] = frozenset()
+
+    def known_names(self, guard: Any) -> set[str]:
+        """Names that the user may have meant inside a kernel."""
+        code = guard.call.__self__.func.__code__
+        return set(self.globals) | set(code.co_varnames) | set(code.co_names)
+
+    def waits_for_globals(self, kernel: Any) -> bool:
+        """Whether a kernel uses a global that a function of the text will set later (``global x; x = ...``)."""
+        late = pytext.declared_global(self.tree)
+        late = {name for name in late if self.globals.get(name) is None}
+        return bool(late & (set(kernel.func.__code__.co_names) | _reached(self.tree, kernel.func.__name__)))
+
+    def counterpart(self, previous: TaichiVersion, value: Any) -> Any:
+        """Return what this version has under the name that `value` had in the previous one, or `value`."""
+        for name, old in previous.globals.items():
+            if old is value and name in self.globals and not name.startswith("__"):
+                return self.globals[name]
+        return value
+
+    def renewed(self, guard: Any) -> Any:
+        """Answer a call whose program is gone: run the text again in the new program, give the new callable."""
+        function = guard.call.__self__.func
+        if "." in function.__qualname__ and function.__qualname__ not in self.entries:
+            self._refuse_dead_instances(guard)
+        built = self.renew()
+        version: TaichiVersion = built.private
+        adjoint = not str(guard.call.__self__.autodiff_mode).endswith("NONE")
+        kernel = version.kernels.get((function.__qualname__, adjoint))
+        return None if kernel is None else kernel._rekernel_guard
+
+    def renew(self) -> Built:
+        """Return this text as built for the running program, running it again if need be."""
+        program = self.package.program
+        if self.successor is None or self.successor.private.program is not program:
+            request = self.request
+            borrowed = request.refresh() if request.refresh is not None else request.borrowed
+            dead = [n for n, v in borrowed.items() if v is request.borrowed.get(n) and kinds.holds_program_state(v)]
+            if dead:
+                raise RuntimeError(
+                    f"{self.text.kernel_id}: {', '.join(dead)} of the namespace belong{'s' if len(dead) == 1 else ''} to a "
+                    "program that ti.init or ti.reset has ended; make it again and load the text again"
+                )
+            request = dataclasses.replace(request, borrowed=borrowed, previous=None, check=False)
+            built = build(request, tree=self.tree, survivor=self)
+            version: TaichiVersion = built.private
+            version.on_failure, version.on_renewal = self.on_failure, self.on_renewal
+            self.successor = built
+            if self.on_renewal is not None:
+                self.on_renewal(built)
+        return self.successor
+
+    def _refuse_dead_instances(self, guard: Any) -> None:
+        owner = guard.call.__self__.func.__qualname__.split(".")[0]
+        cls = self.classes.get(owner)
+        if cls is not None and any(kinds.holds_program_state(item) for item in instances.instances(cls)):
+            raise RuntimeError(
+                f"{self.text.kernel_id}.{owner}: the object was made before ti.init ended its program, and its fields "
+                "are gone; make a new one"
+            )
+
+
+def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiVersion | None = None) -> Built:
+    """Run the text aside and make its kernels ready; on any error nothing has changed.
+
+    `survivor` is the same version under a program that has ended: only what outlives a program is taken over.
+    """
+    tree = tree or request.draft.facts
+    found = package(choose(pytext.imports(tree), request.draft.wants, request.borrowed.values()))
+    previous: TaichiVersion | None = request.previous.private if request.previous is not None else None
+    notes: list[str] = []
+    with LOCK:
+        _materialise(found)
+        helped = helpers.refresh(previous.helpers if previous is not None else ())
+        notes += [f"imported anew: {name}" for name in helped.names]
+        names = {**found.injected, **request.borrowed}
+        execution = Execution(request.source, request.kernel_id, request.number, names)
+        version = TaichiVersion(request, found, execution, tree)
+        version.hints = request.hints
+        before = len(found.runtime.kernels)
+        try:
+            donor = survivor or (previous if request.keep_state else None)
+            _run(version, donor, bool(helped.names), notes)
+            _finish(version, before)
+            keeps = request.keeps
+            precheck(version, previous, request.check, keeps)
+        except (Exception, SystemExit) as error:
+            execution.discard()
+            helped.undo()
+            if isinstance(error, TypeError | ValueError) and error.__traceback__ is not None and _is_own(error):
+                raise
+            raise source_error(
+                error, version.text, keeps=request.keeps, names=version.globals, hints=request.hints
+            )  # fmt: skip
+        except BaseException:
+            execution.discard()
+            helped.undo()
+            raise
+        execution.settle()
+    version.hints = {}
+    return _built(version, previous, notes)
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an error is about the arguments of ``load`` (``check=``), not about the text."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback is not None and traceback.tb_frame.f_globals.get("__name__") == precheck.__module__
+
+
+def _materialise(found: Package) -> None:
+    """Let the first kernel of a program be made on the thread of ``ti.init``, as Taichi demands.
+
+    Nothing is declared yet, so nothing is decided by it; on any other thread Taichi refuses, and says so later.
+    """
+    runtime = found.runtime
+    if (
+        runtime.prog is not None
+        and not runtime.materialized
+        and threading.current_thread() is threading.main_thread()
+        and not any(getattr(runtime, kind, ()) for kind in ("global_vars", "unfinalized_fields_builder"))
+    ):
+        runtime.materialize()
+
+
+def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, notes: list[str]) -> None:
+    """Execute the statements that have to run, binding what goes on from `donor`."""
+    alive = donor is not None and donor.program is version.package.program
+    plan = state.Plan()
+
+    def is_state(value: Any) -> bool:
+        return kinds.is_state(value, program=alive)
+
+    if donor is not None and not helped:
+        borrowed = version.request.borrowed
+        plan = state.plan(
+            state.statements(version.tree),
+            state.statements(donor.tree),
+            donor.globals,
+            lambda name: same_value(donor.request.borrowed.get(name), borrowed.get(name)),
+            is_state,
+        )
+
+    def adopt(index: int) -> None:
+        assert donor is not None
+        for name in plan.adopt[index]:
+            if _continues(donor, name, version.globals.get(name)):
+                version.globals[name] = donor.globals[name]
+
+    version.globals.update(plan.carry)
+    with initguard.guarded(version.package, notes):
+        version.execution.run(version.tree, plan.skip, plan.adopt, adopt)
+    version.program = version.package.program
+
+
+def _continues(donor: TaichiVersion, name: str, new: Any) -> bool:
+    """Whether the donor's value goes on in place of a newly made one.
+
+    A NumPy array that nobody has changed since it was made is a table of constants: the new text's numbers count.
+    """
+    old = donor.globals.get(name)
+    if new is old or not kinds.same_kind(old, new):
+        return False
+    made = donor.prints.get(name)
+    return made is None or kinds.print_of(old) != made
+
+
+def same_value(old: Any, new: Any) -> bool:
+    """Whether two namespace values are one: the same object, or equal plain constants."""
+    if old is new:
+        return True
+    plain = (int, float, complex, str, bytes, bool)
+    return type(old) is type(new) and isinstance(old, plain) and old == new
+
+
+def _finish(version: TaichiVersion, before: int) -> None:
+    """Find the kernels that the text made, guard them and let Taichi hold them weakly."""
+    found = version.package
+    mine = [k for k in found.runtime.kernels[before:] if _globals_of(k) is version.globals]
+    functions = written.functions_of(version.tree)
+    for kernel in mine:
+        guards.guard_kernel(version, kernel, functions)
+        adjoint = not str(kernel.autodiff_mode).endswith("NONE")
+        version.kernels[kernel.func.__qualname__, adjoint] = kernel
+    guards.weaken(found, mine, before)
+    bound = pytext.bound(version.tree.body) | pytext.declared_global(version.tree)
+    own = execute.defined_names(version.tree, version.globals, bound)
+    primals = {id(kernel) for kernel in mine}
+    for name, value in own.items():
+        primal = getattr(value, "_primal", None)
+        if primal is not None and id(primal) in primals and not getattr(value, "_is_classkernel", False):
+            version.entries[name] = primal._rekernel_guard
+    version.classes = instances.classes_of(own, version.execution.module_name)
+    version.struct_types = instances.struct_types_of(own)
+    version.helpers = helpers.local_helpers(pytext.imports(version.tree))
+    version.prints = {name: kinds.print_of(value) for name, value in own.items()}
+    version.state_names = frozenset(n for n, v in own.items() if kinds.is_state(v))
+
+
+def _globals_of(kernel: Any) -> Any:
+    return getattr(getattr(kernel, "func", None), "__globals__", None)
+
+
+def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[str]) -> Built:
+    tree, code = version.tree, version.text.source.code
+    functions = written.functions_of(tree)
+    bound = pytext.bound(tree.body) | pytext.declared_global(tree)
+    own = execute.defined_names(tree, version.globals, bound)
+    values = []
+    for name, guard in version.entries.items():
+        value = signature.kernel_value(version.package, guard.call.__self__, functions, code, own[name])
+        values.append(dataclasses.replace(value, name=name))
+    anew: tuple[str, ...] = ()
+    if previous is not None:
+        both = version.state_names & previous.state_names
+        anew = tuple(sorted(n for n in both if version.globals[n] is not previous.globals.get(n)))
+    return Built(
+        entries=dict(version.entries),
+        kernels=tuple(values),
+        names={n: v for n, v in own.items() if n not in version.entries},
+        originals={n: own[n] for n in version.entries},
+        warnings=tuple(version.execution.warnings),
+        notes=tuple(notes),
+        anew=anew,
+        private=version,
+    )
+
+
+def _reached(tree: ast.Module, name: str) -> set[str]:
+    """Names that a function reads, through the functions of the text that it calls."""
+    functions = written.functions_of(tree)
+    reached: set[str] = set()
+    todo = [name]
+    while todo:
+        node = functions.get(todo.pop())
+        if node is not None:
+            new = pytext.reads(node) - reached
+            reached |= new
+            todo += list(new & set(functions))
+    return reached

@@ -1,0 +1,87 @@
+"""Which array parameters a kernel may write to, by its syntax tree.
+
+Taichi writes into read-only NumPy arrays without asking (a segmentation fault when the memory is a read-only
+map), so a written parameter must be given a writeable array. What cannot be proven to be read only counts as
+written: an alias, or an argument handed to a function that is not in the text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+_READERS = frozenset({"static", "grouped", "ndrange", "range", "len", "enumerate", "zip", "print", "int", "float"})
+_READ_ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "n", "m", "grad"})
+_WRITING_METHODS = frozenset({"fill", "assign", "append", "copy_from", "from_numpy"})
+
+Functions = Mapping[str, ast.FunctionDef]
+
+
+def functions_of(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a text by name, methods included (a later one of a name wins)."""
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def written(function: ast.FunctionDef, functions: Functions) -> frozenset[str]:
+    """Return the names of the parameters that `function` may write to."""
+    return _written(function, functions, frozenset())
+
+
+def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[str]) -> frozenset[str]:
+    parameters = {a.arg for a in function.args.args}
+    parents = {id(child): node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    active = active | {function.name}
+    found = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id in parameters and node.id not in found:
+            if isinstance(node.ctx, ast.Load) and not _only_read(node, parents, functions, active):
+                found.add(node.id)
+    return frozenset(found)
+
+
+def _only_read(node: ast.AST, parents: Mapping[int, ast.AST], functions: Functions, active: frozenset[str]) -> bool:
+    """Follow one use of a parameter outwards: through subscripts and attributes to what is done with it."""
+    whole = True  # still the array itself, not one of its elements
+    while True:
+        parent = parents[id(node)]
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            if isinstance(parent.ctx, ast.Store | ast.Del):
+                return False
+            whole, node = False, parent
+        elif isinstance(parent, ast.Attribute) and parent.value is node:
+            if isinstance(parent.ctx, ast.Store):
+                return False
+            if whole and parent.attr in _READ_ATTRIBUTES - {"grad"}:
+                return True
+            if isinstance(parents[id(parent)], ast.Call) and parents[id(parent)].func is parent:  # type: ignore[attr-defined]
+                return parent.attr not in _WRITING_METHODS
+            node = parent
+        elif isinstance(parent, ast.Call) and node in parent.args:
+            return _call_reads(parent, parent.args.index(node), whole, functions, active)  # type: ignore[arg-type]
+        elif isinstance(parent, ast.AugAssign) and parent.target is node:
+            return False
+        elif isinstance(parent, ast.Starred | ast.keyword):
+            return not whole
+        elif isinstance(parent, ast.For) and parent.iter is node:
+            return True
+        else:
+            # An element used in an expression is a value; the array itself would get a second name.
+            return not whole
+
+
+def _call_reads(call: ast.Call, index: int, whole: bool, functions: Functions, active: frozenset[str]) -> bool:
+    target = call.func
+    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    if name.startswith("atomic_"):
+        return index != 0
+    if not whole or name in _READERS:
+        return True
+    callee = functions.get(name)
+    if callee is None:
+        return False
+    if name in active:
+        return True  # a recursion adds nothing to what the function does by itself
+    parameters = [a.arg for a in callee.args.args]
+    if isinstance(target, ast.Attribute) and parameters[:1] == ["self"]:
+        parameters = parameters[1:]
+    return index < len(parameters) and parameters[index] not in _written(callee, functions, active)

@@ -1,0 +1,338 @@
+"""`KernelLoader`: text in, callable out; new text in, and the callable you hold runs the new code."""
+
+from __future__ import annotations
+
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from rekernel import building, events, publishing, show
+from rekernel.building import Job
+from rekernel.errors import KernelNotFoundError, KernelSourceError
+from rekernel.live import Edition, Live, holds
+from rekernel.locks import rlock
+from rekernel.namespace import callers_globals, same
+from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
+
+__all__ = ["KernelLoader", "MetaKernelLoader"]
+
+_loaders: weakref.WeakValueDictionary[str, KernelLoader] = weakref.WeakValueDictionary()
+
+
+class KernelLoader:
+    """Loads kernels from text, and replaces them while they are in use.
+
+    >>> import numpy as np, taichi as ti, rekernel
+    >>> ti.init(arch=ti.cpu, log_level=ti.ERROR)  # doctest: +ELLIPSIS
+    [Taichi]...
+    >>> loader = rekernel.KernelLoader()
+    >>> m = loader.load('''
+    ... @ti.kernel
+    ... def scale(x: ti.types.ndarray(dtype=ti.f32, ndim=1), k: ti.f32):
+    ...     for i in x:
+    ...         x[i] = k * x[i]
+    ... ''')
+    >>> x = np.ones(3, np.float32)
+    >>> scale = m.scale
+    >>> scale(x, 2.0); x
+    array([2., 2., 2.], dtype=float32)
+
+    A broken text never replaces the working kernel; `KernelSourceError` shows the line, and `scale` goes on.
+
+    Any method may be called from any thread. As a context manager, leaving it unloads everything.
+    """
+
+    def __init__(self, *, jit: Any = None, auto_rollback: bool = False, token: str | None = None) -> None:
+        """Make an empty loader.
+
+        `jit` is the just-in-time compiler for languages that need one. With `auto_rollback`, a call that fails
+        to compile for a new kind of argument goes back to the version before and is answered by it.
+        """
+        self.jit = jit
+        self.auto_rollback = auto_rollback
+        self.token = token or uuid.uuid4().hex
+        self._lives: dict[str, Live] = {}
+        self._retired: weakref.WeakValueDictionary[str, Live] = weakref.WeakValueDictionary()
+        self._numbers: dict[str, int] = {}
+        self._lock = rlock()
+        self._recent: list[str] = []
+        self._texts: dict[str, str] = {}
+        self._callbacks: dict[int, Callable[[ReloadEvent], None]] = {}
+        self._counts = {"loads": 0, "unchanged": 0, "reused": 0, "failures": 0, "calls": 0}
+        self._background = building.Background()
+        _loaders[self.token] = self
+
+    # --- loading -------------------------------------------------------------------------------------------
+
+    def compile_and_load(self, kernel_code: str, kernel_id: str | None = None) -> None:
+        """Load a text; like `load` with default options, and returns None."""
+        self.load(kernel_code, kernel_id)
+
+    def load(
+        self,
+        source: str,
+        kernel_id: str | None = None,
+        *,
+        language: str | None = None,
+        namespace: Mapping[str, Any] | None = None,
+        filename: str | None = None,
+        first_line: int = 1,
+        check: Any = True,
+        keep_state: bool = True,
+        background: bool = False,
+        **options: Any,
+    ) -> ModuleType:
+        """Load a text and return its module, whose kernels follow every later load of the same id.
+
+        `kernel_id`: under which name; without one it is derived from the first kernel's name, and a later
+        text with a kernel of that name replaces it. `language`: told by the text if not given. `namespace`
+        (such as ``globals()``): where names come from that the text uses and does not define. `filename` and
+        `first_line`: what errors show as the place of the text. `check`: compile for the argument types that
+        the live version was called with before the swap; a tuple of arguments, or a dict of them by kernel
+        name, adds types; False switches it off. `keep_state=False` makes module-level fields and arrays anew.
+        `background=True` returns at once where the language allows it. Further options belong to the
+        language; what is not given is as in the id's live version.
+
+        Raises `KernelSourceError` when the text is wrong; the version that ran goes on.
+        """
+        if type(source) is not str:
+            building.refuse_source(source)
+        live = self._lives.get(kernel_id if kernel_id is not None else self._texts.get(source, ""))
+        if (
+            live is not None
+            and not background
+            and self._is_live(live, source, language, namespace, filename, check, keep_state, options)
+        ):
+            self._counts["unchanged"] += 1
+            self._touch(live.kernel_id)
+            return live.module
+        job = Job(
+            source, kernel_id, language, namespace, filename, first_line, check, keep_state, dict(options),
+            hints=callers_globals(),
+        )  # fmt: skip
+        building.prepare(self, job)
+        if background:
+            return self._background.start(self, job)
+        self._background.overtake(job.kernel_id or "")
+        try:
+            live = building.run(self, job)
+        except KernelSourceError as error:
+            raise error.with_traceback(None) from error.__cause__
+        self._touch(live.kernel_id)
+        return live.module
+
+    def load_file(self, path: str | PathLike[str], kernel_id: str | None = None, **same_as_load: Any) -> ModuleType:
+        """Load the text of a file. The id is the file's stem; errors name the file and its lines."""
+        file = Path(path)
+        if file.is_dir():
+            raise IsADirectoryError(f"{file} is a directory; load_file takes one file")
+        text = building.read_text(file)
+        if kernel_id is None:
+            kernel_id = file.stem
+            live = self._lives.get(kernel_id)
+            origin = live.current.source.filename if live is not None and live.current is not None else None
+            if live is not None and (origin is None or Path(origin).resolve() != file.resolve()):
+                raise ValueError(
+                    f"the id {kernel_id!r} is taken by {origin or 'a text without a file'}; pass kernel_id= for {file}"
+                )
+        return self.load(text, kernel_id, filename=str(file), **same_as_load)
+
+    def _is_live(
+        self, live: Live, source: str, language: str | None, namespace: Mapping[str, Any] | None, filename: str | None,
+        check: Any, keep_state: bool, options: Mapping[str, Any],
+    ) -> bool:  # fmt: skip
+        """Whether what is asked for is what serves already. On the way of every unchanged load: microseconds."""
+        edition = live.current
+        if (
+            edition is None
+            or edition.source.text != source
+            or not keep_state
+            or (check is not True and check is not False)
+        ):
+            return False
+        if language is not None and language != edition.source.language:
+            return False
+        if options and any(edition.source.options.get(k, edition) != v for k, v in options.items()):
+            return False
+        if filename is not None and filename != edition.source.filename:
+            return False
+        given = namespace if namespace is not None else edition.namespace
+        if edition.draft.wants and not same(edition.borrowed, given, edition.draft.wants):
+            return False
+        edition = live.must_see()
+        if not edition.language.same(edition.built):
+            return False
+        live.error = None
+        return True
+
+    # --- looking up ------------------------------------------------------------------------------------------
+
+    def __getitem__(self, kernel_id: str | None) -> ModuleType:
+        """Return the module of an id; None means the id of the last successful load."""
+        return self._find(kernel_id).module
+
+    def get(self, kernel_id: str | None, default: Any = None) -> Any:
+        """Return the module of an id, or `default`."""
+        try:
+            return self._find(kernel_id).module
+        except KernelNotFoundError:
+            return default
+
+    def __contains__(self, kernel_id: object) -> bool:
+        return kernel_id in self._lives
+
+    def __len__(self) -> int:
+        return len(self._lives)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._lives))
+
+    def _find(self, kernel_id: str | None) -> Live:
+        if kernel_id is None:
+            with self._lock:
+                for name in reversed(self._recent):
+                    if name in self._lives:
+                        return self._lives[name]
+            raise KernelNotFoundError("nothing is loaded yet: loader.load(text) first")
+        live = self._lives.get(kernel_id)
+        if live is None:
+            known = ", ".join(map(repr, list(self._lives)[:8])) or "none"
+            raise KernelNotFoundError(f"no kernel id {kernel_id!r} is loaded; loaded: {known}")
+        return live
+
+    def _touch(self, kernel_id: str) -> None:
+        """Note the user's last successful load."""
+        recent = self._recent
+        if not recent or recent[-1] != kernel_id:
+            with self._lock:
+                if kernel_id in recent:
+                    recent.remove(kernel_id)
+                recent.append(kernel_id)
+
+    # --- versions --------------------------------------------------------------------------------------------
+
+    def rollback(self, kernel_id: str | None = None, version: int | None = None) -> ModuleType:
+        """Bring the content of an earlier version back, as a new version; without `version`, the one before.
+
+        Nothing is compiled while the old version is still held (the live one and the one before always are).
+        """
+        live = self._find(kernel_id)
+        try:
+            publishing.roll_back(self, live, version)
+        except KernelSourceError as error:
+            raise error.with_traceback(None) from error.__cause__
+        return live.module
+
+    def history(self, kernel_id: str | None = None) -> tuple[Version, ...]:
+        """Return the last 32 versions of an id, oldest first."""
+        return publishing.history_of(self._find(kernel_id))
+
+    def info(self, kernel_id: str | None = None) -> KernelInfo:
+        """Return all that is known about an id."""
+        return publishing.info_of(self._find(kernel_id))
+
+    def stats(self) -> LoaderStats:
+        """Return counts over the life of this loader."""
+        return publishing.stats_of(self)
+
+    # --- unloading -------------------------------------------------------------------------------------------
+
+    def unload(self, kernel_id: str | None) -> None:
+        """Remove an id. Its handles raise `KernelRemovedError` until the id is loaded again."""
+        publishing.unload(self, self._find(kernel_id), "it was unloaded")
+
+    def __delitem__(self, kernel_id: str) -> None:
+        publishing.unload(self, self._find(kernel_id), "it was deleted from its loader")
+
+    def cleanup_all(self, reset_taichi: bool = False) -> None:
+        """Unload everything.
+
+        With `reset_taichi`, also end the Taichi program and give back the memory of its compiled kernels: all
+        fields and ndarrays of the process, whoever made them, are gone, and ``ti.init`` is needed again.
+        """
+        for live in list(self._lives.values()):
+            publishing.unload(self, live, "cleanup_all() was called")
+        if reset_taichi:
+            from rekernel.languages import languages
+
+            languages()["taichi"].reset()
+
+    def __enter__(self) -> KernelLoader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.cleanup_all()
+
+    # --- living with it --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep a time step whole: inside, no swap made by another thread becomes visible to this one."""
+        holds.enter(self)
+        try:
+            yield
+        finally:
+            holds.leave(self)
+
+    def wait(self, kernel_id: str | None = None, timeout: float | None = None) -> None:
+        """Wait for background builds (of one id, or all); raises what the last one raised, or TimeoutError."""
+        self._background.wait(kernel_id, timeout)
+
+    def on_reload(self, callback: Callable[[ReloadEvent], None]) -> Callable[[], None]:
+        """Call `callback` with a `ReloadEvent` after every load, rollback, unload and failure.
+
+        Runs on the thread that loads, outside all locks; what it raises is logged. Returns its own removal.
+        """
+        key = events.next_key()
+        self._callbacks[key] = callback
+
+        def remove() -> None:
+            self._callbacks.pop(key, None)
+
+        return remove
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write texts, options and numbers of all ids to a readable JSON file (no values, never a pickle)."""
+        from rekernel.saved import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load_saved(cls, path: str | PathLike[str], *, namespace: Mapping[str, Any] | None = None) -> KernelLoader:
+        """Make a loader from a file of `save`; names that the texts took from a namespace are asked for."""
+        from rekernel.saved import load_saved
+
+        return load_saved(cls, Path(path), namespace)
+
+    def __repr__(self) -> str:
+        return show.loader_text(list(self._lives.values()))
+
+    def _repr_html_(self) -> str:
+        return show.loader_html(list(self._lives.values()))
+
+    def _number(self, kernel_id: str) -> int:
+        """Return the number that the next successful load of an id gets."""
+        return self._numbers.get(kernel_id, 0) + 1
+
+    def _editions(self) -> list[Edition]:
+        return [e for live in list(self._lives.values()) for e in list(live.kept.values())]
+
+
+MetaKernelLoader = KernelLoader
+
+
+def loader_of(token: str) -> KernelLoader:
+    """Return the loader of a token, made if this process does not have it (unpickling in another process)."""
+    found = _loaders.get(token)
+    if found is None:
+        found = KernelLoader(token=token)
+        _adopted.append(found)  # nothing else would keep it
+    return found
+
+
+_adopted: list[KernelLoader] = []

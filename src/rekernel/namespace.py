@@ -1,0 +1,98 @@
+"""Values that a text takes from the user's namespace, and the helpers of other ids among them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from rekernel.handle import KernelHandle
+from rekernel.live import Edition, LiveModule, live_of
+
+if TYPE_CHECKING:
+    from rekernel.live import Live
+
+MISSING: Any = object()
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_DEPTH = 3
+
+
+def lookup(namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> dict[str, Any]:
+    """Return what the namespace has for the names that a text wants. The namespace is read, never written."""
+    if namespace is None:
+        return {}
+    return {name: namespace[name] for name in wants if name in namespace}
+
+
+def same(borrowed: Mapping[str, Any], namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> bool:
+    """Whether the namespace still has the same values for the names that a text wants."""
+    if namespace is None:
+        return not borrowed
+    for name in wants:
+        old, new = borrowed.get(name, MISSING), namespace.get(name, MISSING)
+        if old is not new and not (type(old) is type(new) and isinstance(old, _PLAIN) and old == new):
+            return False
+    return True
+
+
+class View(SimpleNamespace):
+    """A helper module as one fixed version: what a text is given in place of the module that follows."""
+
+
+Resolve = Callable[["Live"], Edition]
+
+
+def resolve(
+    values: Mapping[str, Any], edition_of: Resolve, find: Callable[[Any], Any]
+) -> tuple[dict[str, Any], list[Live]]:
+    """Replace helpers among `values` by what their ids have now; return the values and the ids found.
+
+    `edition_of` gives the version of an id that is to be used; `find` gives ``(live, name)`` for an object that
+    a version of an id defines (a ``ti.func``, a class), or None. Lists, tuples and dicts are looked through.
+    """
+    used: dict[int, Live] = {}
+
+    def one(value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in _PLAIN_KINDS:
+            return value
+        if kind is LiveModule:
+            live = live_of(value)
+            assert live is not None
+            used[id(live)] = live
+            built = edition_of(live).built
+            return View(**{**built.names, **built.originals})
+        if kind is KernelHandle:
+            if value._pin is not None:
+                return value._pin.built.originals.get(value._name, value)
+            used[id(value._live)] = value._live
+            return edition_of(value._live).built.originals.get(value._name, value)
+        if depth < _DEPTH and kind in (list, tuple, dict) and len(value) <= 256:
+            items = value.values() if kind is dict else value
+            made = [one(item, depth + 1) for item in items]
+            if all(a is b for a, b in zip(made, items, strict=True)):
+                return value
+            return dict(zip(value, made, strict=True)) if kind is dict else kind(made)
+        found = find(value)
+        if found is not None:
+            live, name = found
+            used[id(live)] = live
+            built = edition_of(live).built
+            return built.names.get(name, built.originals.get(name, value))
+        return value
+
+    return {name: one(value, 0) for name, value in values.items()}, list(used.values())
+
+
+_PLAIN_KINDS = frozenset(_PLAIN)
+
+
+def callers_globals() -> Mapping[str, Any]:
+    """Return the globals of the first frame outside rekernel: only to say what is missing, never as values."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("rekernel"):
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return frame.f_globals

@@ -1,0 +1,245 @@
+"""The demo, played small in a process of its own: Taichi can be started only once in this one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import io
+import os
+import signal
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+np = pytest.importorskip("numpy")
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("rich")
+
+from rich.console import Console  # noqa: E402
+
+from rekernel.__main__ import main  # noqa: E402
+from rekernel.demo import gray_scott, picture, show  # noqa: E402  (they need what is checked above)
+
+PANEL = 512
+"""What a small field is enlarged to in the picture."""
+BROKEN_LINE = "v[1 - k, i, j] = b + 0.5 * lapalcian(v, k, i, j)"
+
+
+def rekernel(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a new process, its output in pipes."""
+    return subprocess.run(
+        [sys.executable, "-m", "rekernel", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What a small run printed, and its picture."""
+    pytest.importorskip("taichi")
+    folder = tmp_path_factory.mktemp("demo")
+    result = rekernel("demo", "--size", "64", "--steps", "40", "--out", "deep/strip.png", cwd=folder)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout, folder / "deep" / "strip.png"
+
+
+def broken_text() -> str:
+    """The text that the third act loads in a small run."""
+    return gray_scott.edited(gray_scott.first_text(64), gray_scott.FLOWER + gray_scott.TYPO)
+
+
+def panels(path: Path) -> list[np.ndarray]:
+    """The five squares of a strip, cut out where the frames are."""
+    strip = np.asarray(Image.open(path).convert("RGB")).astype(int)
+    left = [picture._MARGIN + number * (PANEL + picture._GAP) for number in range(len(gray_scott.ACTS))]
+    return [strip[picture._HEAD : picture._HEAD + PANEL, x : x + PANEL] for x in left]
+
+
+def table(output: str) -> list[str]:
+    """The lines of the table below its heading."""
+    lines = output.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("act  version"))
+    return lines[start + 1 : start + 1 + len(gray_scott.ACTS)]
+
+
+def test_the_picture_has_one_panel_for_each_act(played):
+    acts = len(gray_scott.ACTS)
+    width = 2 * picture._MARGIN + acts * PANEL + (acts - 1) * picture._GAP
+    with Image.open(played[1]) as strip:
+        assert strip.format == "PNG"
+        assert strip.size == (width, picture._HEAD + PANEL + picture._FOOT)
+
+
+def test_every_panel_shows_a_pattern(played):
+    for number, panel in enumerate(panels(played[1]), 1):
+        assert panel.std() > 5, f"panel {number} is of one colour"
+
+
+def test_panels_differ_from_each_other(played):
+    for (a, one), (b, other) in combinations(enumerate(panels(played[1]), 1), 2):
+        assert (abs(one - other).max(axis=2) > 24).mean() > 0.005, f"panels {a} and {b} look the same"
+
+
+def test_the_table_names_the_versions_in_order(played):
+    versions = [line.split()[1:3] for line in table(played[0])]
+    assert versions == [
+        ["v1", "coral"],
+        ["v2", "flower"],
+        ["v2", "flower"],
+        ["v3", "whirl"],
+        ["v4", "flower"],
+    ]
+
+
+def test_a_rollback_says_whose_text_it_brings_back(played):
+    assert "v4 flower = v2" in table(played[0])[-1]
+
+
+def test_the_table_gives_a_time_for_every_edit(played):
+    assert all(" ms" in line for line in table(played[0]))
+    assert "error: " in table(played[0])[2]
+
+
+def test_the_broken_edit_is_shown_with_its_line_and_what_keeps_running(played):
+    number = 1 + [BROKEN_LINE in line for line in broken_text().splitlines()].index(True)
+    assert f"gray_scott v3 (taichi), line {number}" in played[0]
+    assert f"> {number} |             {BROKEN_LINE}" in played[0]
+    assert "gray_scott v2 keeps running" in played[0]
+
+
+def test_no_swap_changes_the_state(played):
+    assert played[0].count("values of u and v, none changed") == len(gray_scott.ACTS) - 1
+
+
+def test_a_log_has_no_control_codes(played):
+    assert not [character for character in played[0] if ord(character) < 32 and character != "\n"]
+
+
+def test_a_log_has_one_line_for_the_steps_of_each_act(played):
+    assert played[0].count("  ran v") == len(gray_scott.ACTS)
+
+
+def test_quiet_prints_the_table_and_the_path_only(tmp_path):
+    pytest.importorskip("taichi")
+    result = rekernel("demo", "--size", "32", "--steps", "2", "--quiet", "--out", "q.png", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.strip()]
+    assert [line.split()[0] for line in lines] == ["act", "1", "2", "3", "4", "5", "Picture:"]
+    assert (tmp_path / "q.png").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as SIGINT")
+def test_ctrl_c_leaves_the_picture_of_what_there_is(tmp_path):
+    pytest.importorskip("taichi")
+    command = [sys.executable, "-u", "-m", "rekernel", "demo", "--size", "32", "--steps", "60000"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while "Act 2" not in (line := process.stdout.readline()):
+            assert line, "the demo ended before its second act"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "Stopped" in output
+    assert "Picture: gray_scott.png" in output
+    with Image.open(tmp_path / "gray_scott.png") as strip:
+        assert 2 * picture._MARGIN + PANEL <= strip.width < 5 * PANEL
+
+
+def test_without_its_packages_the_demo_names_the_extra(tmp_path):
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec;"
+        "u.find_spec = lambda name, *rest: None if name in ('rich', 'PIL') else find(name, *rest);"
+        "from rekernel.__main__ import main; sys.exit(main(['demo']))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == 'rekernel demo needs rich, pillow: pip install "rekernel[demo]"\n'
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--size", "100"], ["demo", "--steps", "few"]])
+def test_a_call_that_makes_no_sense_prints_help_and_exits_with_2(arguments, capsys):
+    try:
+        status = main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    shown = capsys.readouterr()
+    assert status == 2
+    assert shown.out == ""
+    assert "usage: " in shown.err
+    assert "options:" in shown.err
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("rekernel ")
+
+
+def test_help_needs_none_of_the_extras(tmp_path):
+    code = (
+        "import sys; from rekernel.__main__ import main\n"
+        "try: main(['demo', '--help'])\n"
+        "finally: print(sorted({'taichi', 'rich', 'PIL'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_edit_that_does_not_fit_the_text_is_an_error():
+    with pytest.raises(ValueError, match="found 0 times"):
+        gray_scott.edited("a = 1", (("b", "c"),))
+    with pytest.raises(ValueError, match="found 2 times"):
+        gray_scott.edited("a = a", (("a", "b"),))
+
+
+def test_the_colour_map_goes_from_dark_to_light():
+    lightness = picture.colours() @ np.array([0.2126, 0.7152, 0.0722])
+    assert (np.diff(lightness) >= -0.5).all()  # half a step of eight bits is rounding
+    assert lightness[0] < 15
+    assert lightness[-1] > 240
+
+
+def test_a_field_that_blew_up_is_still_painted():
+    field = np.array([[np.nan, np.inf], [-np.inf, 1e30]], dtype=np.float32)
+    assert picture.paint(field).shape == (2, 2, 3)
+
+
+def test_a_strip_of_nothing_is_an_error():
+    with pytest.raises(ValueError, match="at least one panel"):
+        picture.strip([], "nothing")
+
+
+@pytest.mark.parametrize("size", [32, 512])
+@pytest.mark.parametrize(("columns", "rows"), [(40, 6), (110, 26), (8, 40)])
+def test_the_window_fits_where_it_is_put(size, columns, rows):
+    lines = show.window(np.ones((size, size), dtype=np.float32), columns, rows)
+    assert 0 < len(lines) <= rows
+    assert all(line.plain == "\u28ff" * columns for line in lines)
+
+
+def test_a_terminal_shows_the_progress_and_the_window():
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    console = Console(file=screen, force_terminal=True, width=100, height=40, highlight=False)
+    with show.Show(console).running("v1 coral", 100) as advance:
+        advance(50, 1234.0, lambda: np.ones((64, 64), dtype=np.float32))
+    screen.flush()
+    drawn = screen.buffer.getvalue().decode()
+    assert "50 / 100 steps" in drawn
+    assert "1,234 steps/s" in drawn
+    assert "\u28ff" in drawn
+
+
+@pytest.mark.parametrize("name", ["__main__", "demo.gray_scott", "demo.picture", "demo.show"])
+def test_examples_in_docstrings(name):
+    result = doctest.testmod(importlib.import_module(f"rekernel.{name}"))
+    assert result.attempted > 0
+    assert result.failed == 0
