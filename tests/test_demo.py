@@ -166,6 +166,14 @@ def test_without_its_packages_the_demo_names_the_extra(tmp_path):
     assert result.stderr == 'rekernel demo needs rich, pillow: pip install "rekernel[demo]"\n'
 
 
+def test_a_place_that_cannot_hold_the_picture_is_told_before_the_run(tmp_path, capsys):
+    pytest.importorskip("taichi")
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "strip.png"):
+        assert main(["demo", "--out", str(out)]) == 2
+        assert f"cannot write {out}: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["demo", "--size", "100"], ["demo", "--steps", "few"]])
 def test_a_call_that_makes_no_sense_prints_help_and_exits_with_2(arguments, capsys):
     try:

@@ -7,9 +7,7 @@ you already hold runs the new code. A broken edit never takes the working kernel
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
-from rekernel.building import parse
 from rekernel.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -23,6 +21,7 @@ from rekernel.errors import (
     ToolchainError,
 )
 from rekernel.handle import KernelHandle
+from rekernel.jobs import parse
 from rekernel.kernel import Kernel, Parameter
 from rekernel.loader import KernelLoader, MetaKernelLoader
 from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version

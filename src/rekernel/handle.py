@@ -40,7 +40,7 @@ class KernelHandle(_native.Handle):
     _live: Live
     _pin: Edition | None
 
-    __doc__ = _OnInstance(lambda h: h._value.doc, __doc__)  # type: ignore[assignment]
+    __doc__ = _OnInstance(lambda h: h._value.doc, __doc__)
     __signature__ = _OnInstance(lambda h: h._value.signature)
     __name__ = _OnInstance(lambda h: h._name, "KernelHandle")
     __text_signature__ = None

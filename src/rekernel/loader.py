@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from rekernel import building, events, publishing, show
-from rekernel.building import Job
+from rekernel import building, events, jobs, publishing, show
+from rekernel.background import Background
 from rekernel.errors import KernelNotFoundError, KernelSourceError
 from rekernel.live import Edition, Live, holds
 from rekernel.locks import rlock
@@ -64,7 +64,7 @@ class KernelLoader:
         self._texts: dict[str, str] = {}
         self._callbacks: dict[int, Callable[[ReloadEvent], None]] = {}
         self._counts = {"loads": 0, "unchanged": 0, "reused": 0, "failures": 0, "calls": 0}
-        self._background = building.Background()
+        self._background = Background()
         _loaders[self.token] = self
 
     # --- loading -------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class KernelLoader:
         Raises `KernelSourceError` when the text is wrong; the version that ran goes on.
         """
         if type(source) is not str:
-            building.refuse_source(source)
+            jobs.refuse_source(source)
         live = self._lives.get(kernel_id if kernel_id is not None else self._texts.get(source, ""))
         if (
             live is not None
@@ -111,11 +111,11 @@ class KernelLoader:
             self._counts["unchanged"] += 1
             self._touch(live.kernel_id)
             return live.module
-        job = Job(
+        job = jobs.Job(
             source, kernel_id, language, namespace, filename, first_line, check, keep_state, dict(options),
             hints=callers_globals(),
         )  # fmt: skip
-        building.prepare(self, job)
+        jobs.prepare(self, job)
         if background:
             return self._background.start(self, job)
         self._background.overtake(job.kernel_id or "")
@@ -131,7 +131,7 @@ class KernelLoader:
         file = Path(path)
         if file.is_dir():
             raise IsADirectoryError(f"{file} is a directory; load_file takes one file")
-        text = building.read_text(file)
+        text = jobs.read_text(file)
         if kernel_id is None:
             kernel_id = file.stem
             live = self._lives.get(kernel_id)

@@ -14,7 +14,7 @@ from typing import Any
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def rlock() -> threading.RLock:  # type: ignore[valid-type]  # a factory function in older Pythons
+def rlock() -> Any:  # threading.RLock is a factory function before Python 3.13
     """Return a re-entrant lock that is open in a forked child."""
     lock = threading.RLock()
     _locks.add(lock)

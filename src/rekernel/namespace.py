@@ -88,11 +88,13 @@ def resolve(
 _PLAIN_KINDS = frozenset(_PLAIN)
 
 
+def _is_ours(module_name: str) -> bool:
+    return module_name == "rekernel" or module_name.startswith("rekernel.")
+
+
 def callers_globals() -> Mapping[str, Any]:
     """Return the globals of the first frame outside rekernel: only to say what is missing, never as values."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("rekernel"):
-        if frame.f_back is None:
-            break
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame.f_globals

@@ -50,7 +50,7 @@ def restore_module(payload: Mapping[str, Any]) -> ModuleType:
 
 def restore_handle(payload: Mapping[str, Any]) -> KernelHandle:
     """Find or load a pickled handle. An older pickle never replaces a newer version."""
-    from rekernel import building
+    from rekernel import building, jobs
     from rekernel.loader import loader_of
 
     loader = loader_of(payload["token"])
@@ -65,11 +65,11 @@ def restore_handle(payload: Mapping[str, Any]) -> KernelHandle:
     for edition in live.kept.values():
         if edition.number == payload["version"] and edition.source.text == record["text"]:
             return KernelHandle.fixed(live, edition, payload["name"])
-    job = building.Job(
+    job = jobs.Job(
         record["text"], record["id"], record["language"], namespace_of(loader, record, None), record["filename"],
         record["first_line"], False, True, dict(record["options"]),
     )  # fmt: skip
-    building.prepare(loader, job)
+    jobs.prepare(loader, job)
     with building.locked(loader, record["id"], job.language):
         edition = building.build(loader, live, job, {})
     version = replace(edition.version, number=record["number"])

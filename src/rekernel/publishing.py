@@ -149,9 +149,7 @@ def roll_back(loader: KernelLoader, live: Live, version: int | None) -> None:
             made = again(loader, live, replace(kept, built=renewed), undo_to=kept.undo_to, restores=target)
         else:
             made = building.build(loader, live, _job_of(loader, past[target], target), {})
-        planned = {live: made}
-        for dependent in dependents(loader, live):
-            planned[dependent] = building.rebuild(loader, dependent, planned)
+        planned = building.with_dependents(loader, live, made)
         publish(loader, planned)
     for one, edition in planned.items():
         kind = "rolled back" if one is live else "loaded"
@@ -162,7 +160,7 @@ def roll_back(loader: KernelLoader, live: Live, version: int | None) -> None:
 
 
 def _job_of(loader: KernelLoader, past: Past, restores: int) -> Any:
-    from rekernel.building import Job
+    from rekernel.jobs import Job
 
     source = past.source
     job = Job(
@@ -178,21 +176,20 @@ def _job_of(loader: KernelLoader, past: Past, restores: int) -> Any:
 def unload(loader: KernelLoader, live: Live, how: str) -> None:
     """Take an id away. Its module and handles stay, raise, and work again when the id is loaded again."""
     current = live.current
-    with live.lock:
-        with loader._lock:
-            if loader._lives.pop(live.kernel_id, None) is None:
-                return
-            current = live.current
-            loader._retired[live.kernel_id] = live
-            live.removed = how
-            live.error = None
-            holds.swap(loader, [(live, None, None)])
-            kept, live.kept = live.kept, {}
-            live.history = []
-            if current is not None:
-                loader._texts.pop(current.source.text, None)
-            if live.kernel_id in loader._recent:
-                loader._recent.remove(live.kernel_id)
+    with live.lock, loader._lock:
+        if loader._lives.pop(live.kernel_id, None) is None:
+            return
+        current = live.current
+        loader._retired[live.kernel_id] = live
+        live.removed = how
+        live.error = None
+        holds.swap(loader, [(live, None, None)])
+        kept, live.kept = live.kept, {}
+        live.history = []
+        if current is not None:
+            loader._texts.pop(current.source.text, None)
+        if live.kernel_id in loader._recent:
+            loader._recent.remove(live.kernel_id)
     for built, edition in {id(e.built): (e.built, e) for e in kept.values()}.values():
         edition.language.retire(built)
     number = None if current is None else current.number

@@ -52,7 +52,7 @@ def load_saved(cls: type[KernelLoader], path: Path, namespace: Mapping[str, Any]
     missing = sorted({n for r in records for n in r["asks_for"] if namespace is None or n not in namespace})
     if missing:
         raise KernelNotFoundError(
-            f"{path}: the texts take {', '.join(missing)} from a namespace; pass load_saved(path, namespace=...) with them"
+            f"{path}: the texts take {', '.join(missing)} from a namespace; pass namespace= with them"
         )
     loader = cls()
     for record in records:

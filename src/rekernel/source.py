@@ -43,10 +43,10 @@ class Source:
 
 
 def dedented(text: str) -> tuple[str, int]:
-    """Strip a byte-order mark, and the indent of the first code line from all lines that share it.
+    r"""Strip a byte-order mark, and the indent of the first code line from all lines that share it.
 
-    >>> dedented("    a = 1\\n    b = 2\\n")
-    ('a = 1\\nb = 2\\n', 4)
+    >>> dedented("    a = 1\n    b = 2\n")
+    ('a = 1\nb = 2\n', 4)
     """
     if text.startswith("\ufeff"):
         text = text[1:]

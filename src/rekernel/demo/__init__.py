@@ -12,7 +12,6 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from rekernel.demo.gray_scott import (
 )
 
 if TYPE_CHECKING:
-    from rekernel import KernelLoader
+    from rekernel import KernelLoader, KernelSourceError
     from rekernel.demo.picture import Field, Panel
     from rekernel.demo.show import Row, Show
 
@@ -66,12 +65,12 @@ class Options:
 def run(options: Options) -> int:
     """Play all acts, print the table, write the picture; returns the exit status.
 
-    0: all went well; 1: a swap did not keep the state; 2: a package is missing; 130: Ctrl-C, with the
+    0: all went well; 1: a swap did not keep the state; 2: it could not start; 130: Ctrl-C, with the
     picture of what there is.
     """
-    missing = [name for module, name in _NEEDS.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        print(f'rekernel demo needs {", ".join(missing)}: pip install "rekernel[demo]"', file=sys.stderr)
+    problem = _missing_packages() or _unusable(options.out)
+    if problem:
+        print(f"rekernel demo {problem}", file=sys.stderr)
         return 2
     from rekernel import KernelLoader
     from rekernel.demo.show import Show
@@ -91,6 +90,27 @@ def run(options: Options) -> int:
             status = 130
         play.close()
     return status or int(not play.state_kept)
+
+
+def _missing_packages() -> str:
+    missing = [name for module, name in _NEEDS.items() if importlib.util.find_spec(module) is None]
+    if not missing:
+        return ""
+    advice = 'pip install "rekernel[demo]"'
+    if "taichi" in missing and sys.version_info >= (3, 14):
+        advice += " with Python 3.10 to 3.13, as Taichi has no packages for newer ones"
+    return f"needs {', '.join(missing)}: {advice}"
+
+
+def _unusable(out: Path) -> str:
+    """Why the picture could not be written there: better now than after half a minute."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"cannot write {out}: {error.strerror}"
+    if out.is_dir():
+        return f"cannot write {out}: it is a folder"
+    return "" if os.access(out if out.exists() else out.parent, os.W_OK) else f"cannot write {out}: not allowed"
 
 
 def _start_taichi(seed: int) -> Any:
@@ -119,13 +139,13 @@ class _Play:
     def act(self, number: int, act: Act) -> None:
         """One move on the kernel, then the steps; then the row and the panel, also after Ctrl-C."""
         from rekernel.demo.picture import Panel
-        from rekernel.demo.show import Row
+        from rekernel.demo.show import Pace, Row
 
         self.show.act(number, len(ACTS), act.says)
         edit_ms = self._move(act)
         version = self._version(act)
         total = -(-(self.options.steps or act.steps) // STEPS_PER_CALL) * STEPS_PER_CALL
-        pace = _Pace(STEPS_PER_CALL)  # the first step is part of the move
+        pace = Pace(STEPS_PER_CALL)  # the first step is part of the move
         try:
             with self.show.running(version, total) as advance:
                 while pace.done < total:
@@ -163,14 +183,17 @@ class _Play:
         if act.edits:
             self.show.edit(changed_lines(self.text, new))
         before = None if act.move is Move.START else self._state()
+        refusal: KernelSourceError | None = None
         started = time.perf_counter()
         if act.move is Move.ROLLBACK:
             self.loader.rollback(KERNEL_ID)
         elif act.move is Move.BREAK:
-            self._load_broken(new)
+            refusal = self._refused(new)
         else:
             self.module, self.text = self.loader.load(new, KERNEL_ID, language="taichi"), new
         spent = time.perf_counter() - started
+        if refusal is not None:
+            self.show.error(str(refusal))
         if before is not None:
             self._compare(before)
         started = time.perf_counter()
@@ -179,17 +202,16 @@ class _Play:
             self.module.seed()
         self.step()
         self.ti.sync()
-        return 1e3 * (spent if act.move is Move.BREAK else spent + time.perf_counter() - started)
+        return 1e3 * (spent if refusal is not None else spent + time.perf_counter() - started)
 
-    def _load_broken(self, text: str) -> None:
+    def _refused(self, text: str) -> KernelSourceError:
         from rekernel import KernelSourceError
 
         try:
             self.loader.load(text, KERNEL_ID, language="taichi")
         except KernelSourceError as error:
-            self.show.error(str(error))
-        else:
-            raise AssertionError("the broken edit was accepted")
+            return error
+        raise AssertionError("the broken edit was accepted")
 
     def _compare(self, before: tuple[Field, Field]) -> None:
         after = self._state()
@@ -213,29 +235,3 @@ class _Play:
     def _field(self) -> Field:
         values: Field = self.module.v.to_numpy()[0]
         return values
-
-
-class _Pace:
-    """Counts steps and the time that they took, without the time for showing them."""
-
-    def __init__(self, done: int) -> None:
-        self.done = done
-        self._timed = 0
-        self._seconds = 0.0
-
-    def run(self, step: Callable[[], object], sync: Callable[[], object], total: int) -> None:
-        """Steps for about a tenth of a second."""
-        before, started = self.done, time.perf_counter()
-        try:
-            while self.done < total and time.perf_counter() - started < 0.1:
-                step()
-                self.done += STEPS_PER_CALL
-            sync()
-        finally:
-            self._timed += self.done - before
-            self._seconds += time.perf_counter() - started
-
-    @property
-    def rate(self) -> float:
-        """Steps a second."""
-        return self._timed / self._seconds if self._seconds else 0.0

@@ -21,6 +21,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from rekernel.demo.gray_scott import STEPS_PER_CALL
 from rekernel.demo.picture import Field, colours
 
 Advance = Callable[[int, float, Callable[[], Field]], None]
@@ -54,6 +55,32 @@ class Row:
     def time(self) -> str:
         """The edit-to-run time with as many digits as it deserves."""
         return f"{self.edit_ms:.2f} ms" if self.edit_ms < 10 else f"{self.edit_ms:,.0f} ms"
+
+
+class Pace:
+    """Counts steps and the time that they took, without the time for showing them."""
+
+    def __init__(self, done: int) -> None:
+        self.done = done
+        self._timed = 0
+        self._seconds = 0.0
+
+    def run(self, step: Callable[[], object], sync: Callable[[], object], total: int) -> None:
+        """Steps for about a tenth of a second."""
+        before, started = self.done, time.perf_counter()
+        try:
+            while self.done < total and time.perf_counter() - started < 0.1:
+                step()
+                self.done += STEPS_PER_CALL
+            sync()
+        finally:
+            self._timed += self.done - before
+            self._seconds += time.perf_counter() - started
+
+    @property
+    def rate(self) -> float:
+        """Steps a second."""
+        return self._timed / self._seconds if self._seconds else 0.0
 
 
 class Show:

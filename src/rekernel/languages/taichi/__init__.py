@@ -43,10 +43,12 @@ class TaichiLanguage:
     threads = False  # Taichi holds the GIL while it compiles: a background thread would hide nothing
 
     def recognise(self, text: str) -> str | None:
+        """See `Language.recognise`: a decorator of Taichi's, or an import of the package."""
         match = _MARK.search(pytext.without_strings(text))
         return match[1].strip() if match else None
 
     def read(self, source: Source, *, kernel_id: str, number: int) -> Draft:
+        """See `Language.read`."""
         tree = _parse(source, kernel_id, number)
         found = pytext.decorated(tree, _MARKS)
         kernels = tuple(d.name for d in found if d.mark == "kernel")
@@ -64,11 +66,13 @@ class TaichiLanguage:
         return tuple(_NAMED.findall(text))
 
     def build(self, request: Request) -> Built:
+        """See `Language.build`."""
         from rekernel.languages.taichi import version
 
         return version.build(request)
 
     def commit(self, built: Built, previous: Built | None) -> None:
+        """See `Language.commit`: instances of the old classes go on as instances of the new ones."""
         from rekernel.languages.taichi import instances
 
         if previous is not None and previous.private.program is built.private.program:
@@ -76,6 +80,7 @@ class TaichiLanguage:
             instances.move_structs(previous.private.struct_types, built.private.struct_types)
 
     def renewed(self, built: Built) -> Built:
+        """See `Language.renewed`: after another ``ti.init`` the text runs again."""
         version = built.private
         program = version.package.program
         if program is version.program or program is None:
@@ -84,15 +89,18 @@ class TaichiLanguage:
             return version.renew()  # type: ignore[no-any-return]
 
     def same(self, built: Built) -> bool:
+        """See `Language.same`: local helper modules are as they were."""
         return all(helper.unchanged() for helper in built.private.helpers)
 
     def reusable(self, built: Built, live: Built) -> bool:
+        """See `Language.reusable`: the program runs on, and all state is what the live version has."""
         old, now = built.private, live.private
         if old.program is not now.program or not self.same(built) or not self.same(live):
             return False
         return all(now.globals.get(name) is old.globals[name] for name in old.state_names)
 
     def recheck(self, built: Built, previous: Built, check: Any, keeps: int | None) -> None:
+        """See `Language.recheck`."""
         from rekernel.languages.taichi.precheck import precheck
 
         with LOCK:
@@ -101,6 +109,7 @@ class TaichiLanguage:
     def attach(
         self, built: Built, live: Any, failed: Callable[..., Any] | None, renewed: Callable[[Built], None]
     ) -> None:
+        """See `Language.attach`."""
         version = built.private
         version.on_failure, version.on_renewal = failed, renewed
         version.execution.loader.owner = weakref.ref(live)
@@ -127,6 +136,7 @@ class TaichiLanguage:
         """Nothing: the kernels are held weakly by Taichi, and the rest is garbage with the version."""
 
     def reset(self) -> None:
+        """See `Language.reset`: end the program, and give its memory back to the system."""
         from rekernel.languages.taichi.package import imported
 
         with LOCK:

@@ -6,9 +6,8 @@ import difflib
 import re
 import types
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import line_of, split_lines
@@ -52,17 +51,17 @@ def source_error(
     keeps: int | None = None,
     line: int | None = None,
     names: Iterable[str] = (),
-    hints: Mapping[str, Any] | None = None,
+    hints: Container[str] = (),
 ) -> KernelSourceError:
     """Turn any exception that came out of `text` into the error that the user sees.
 
     `line` is used where the exception itself has no place; `names` are the names in scope (for "did you
-    mean"), `hints` the globals of the caller.
+    mean"), `hints` the missing names that the caller has as globals.
     """
     if isinstance(error, KernelSourceError):
         return error
     spot = _place(error, text, line)
-    message = _improve(_message(error), names, hints or {})
+    message = _improve(_message(error), names, hints)
     source = spot.text.source
     offset = source.first_line - 1
     made = KernelSourceError(
@@ -85,7 +84,7 @@ def source_error(
 
 
 def _place(error: BaseException, text: Text, line: int | None) -> Spot:
-    if isinstance(error, SyntaxError) and error.lineno and error.filename in texts:
+    if isinstance(error, SyntaxError) and error.lineno and error.filename is not None and error.filename in texts:
         end = error.end_offset if error.end_lineno == error.lineno else None
         return Spot(texts[error.filename], error.lineno, error.offset or None, end if end and end > 0 else None)
     spot = _spot_in_message(_COLOUR.sub("", str(error)))
@@ -151,7 +150,7 @@ def _message(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if plain else message
 
 
-def _improve(message: str, names: Iterable[str], hints: Mapping[str, Any]) -> str:
+def _improve(message: str, names: Iterable[str], hints: Container[str]) -> str:
     """Add what the user most likely meant to a message about an unknown name."""
     match = _MISSING.search(message)
     if match is None:

@@ -34,7 +34,7 @@ def guard_kernel(version: TaichiVersion, kernel: Any, functions: Mapping[str, as
     package = version.package
     kernel.__class__ = _guarded_class(package)
     guard = _native.Guard(
-        types.MethodType(package.kernel_class.__call__, kernel),  # type: ignore[operator]
+        types.MethodType(package.kernel_class.__call__, kernel),
         kernel.func.__name__,
         signature.rows(package, kernel, functions),
         owner=version,
@@ -98,7 +98,7 @@ def checked_stores(package: Package) -> Iterator[None]:
             raise syntax_error(f"cannot store a vector or matrix {value} into a place of type {target}")
         if target == "u1" and value in _FLOATS:
             raise syntax_error(
-                f"cannot store a value of type {value} into a place of type u1 (bool); compare it, or cast it with ti.cast(..., ti.i32) != 0"
+                f"cannot store a value of type {value} into a place of type u1 (bool); store a comparison (v != 0)"
             )
         if (
             target.startswith("[Tensor")

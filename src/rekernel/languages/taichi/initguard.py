@@ -14,7 +14,7 @@ from rekernel.languages.taichi.package import Package
 _MEANING = {"default_fp": "f32", "default_ip": "i32"}
 
 
-class InitRefused(RuntimeError):
+class InitError(RuntimeError):
     """A text asks for another program than the one that runs."""
 
 
@@ -50,7 +50,9 @@ def guarded(package: Package, notes: list[str]) -> Iterator[None]:
         record.program, record.settings = package.program, settings
         return result
 
-    holders = [h for h in (package.module, package.module.lang, package.module.lang.misc) if hasattr(h, "init")]
+    holders: list[Any] = [
+        h for h in (package.module, package.module.lang, package.module.lang.misc) if hasattr(h, "init")
+    ]
     holders = [h for h in holders if h.init is original]
     try:
         for holder in holders:
@@ -78,7 +80,7 @@ def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 
 def _compare(package: Package, settings: Mapping[str, str], arch: Any) -> None:
-    """Raise `InitRefused` when the running program is not the one that these settings would make."""
+    """Raise `InitError` when the running program is not the one that these settings would make."""
     record = _recorded.get(package.name)
     known = record.settings if record is not None and record.program is package.program else None
     if known == settings:
@@ -99,7 +101,7 @@ def _compare(package: Package, settings: Mapping[str, str], arch: Any) -> None:
         if wanted is not None and not _equal(wanted, running):
             differing.append(f"{key}={wanted.replace('Arch.', '')} (running: {running.replace('Arch.', '')})")
     if differing:
-        raise InitRefused(
+        raise InitError(
             f"the text asks for another {package.name}.init than the running program has: "
             f"{', '.join(differing)}. A new init would destroy all fields; to allow that, call "
             "loader.cleanup_all(reset_taichi=True) first, or take the init out of the text"

@@ -6,10 +6,9 @@ working kernel. No array is kept for it: Taichi's own table of specialisations h
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-
-import weakref
 
 from rekernel.languages.taichi import instances
 from rekernel.languages.taichi.failure import source_error
@@ -42,10 +41,10 @@ def precheck(version: TaichiVersion, previous: TaichiVersion | None, check: Any,
                 _compile(version, kernel, features, values)
             except Exception as error:
                 guard = kernel._rekernel_guard
+                names, line = version.known_names(guard), definition_line(guard)
                 raise source_error(
-                    error, version.text, keeps=keeps, line=definition_line(guard), names=version.known_names(guard),
-                    hints=version.hints,
-                )  # fmt: skip
+                    error, version.text, keeps=keeps, line=line, names=names, hints=version.hints
+                ) from error
     finally:
         instances.move_back(moved)  # the swap itself moves them, when everything is good
 
@@ -118,7 +117,7 @@ def _translate(
                 return None
             value = version.counterpart(previous, value)
             feature = weakref.ref(value) if isinstance(feature, weakref.ref) else value
-            if isinstance(value, int) and abs(value) >= 1 << 31 or type(value).__name__ == "SNode":
+            if type(value).__name__ == "SNode" or (isinstance(value, int) and abs(value) >= 1 << 31):
                 return None  # an address: what it stood for is not known any more
         elif kind == "NdarrayType":
             if (

@@ -27,7 +27,8 @@ class TaichiVersion:
         self.tree = tree
         self.text: Text = execution.text
         self.globals = execution.globals
-        self.hints: Mapping[str, Any] = {}
+        missing = (n for n in request.draft.wants if n not in request.borrowed)
+        self.hints = frozenset(n for n in missing if n in request.hints)
         self.program: Any = None
         self.fork_generation = _native.fork_generation()
         self.entries: dict[str, Any] = {}
@@ -79,8 +80,8 @@ class TaichiVersion:
             dead = [n for n, v in borrowed.items() if v is request.borrowed.get(n) and kinds.holds_program_state(v)]
             if dead:
                 raise RuntimeError(
-                    f"{self.text.kernel_id}: {', '.join(dead)} of the namespace belong{'s' if len(dead) == 1 else ''} to a "
-                    "program that ti.init or ti.reset has ended; make it again and load the text again"
+                    f"{self.text.kernel_id}: of the namespace, {', '.join(dead)} was made in a program that ti.init or "
+                    "ti.reset has ended; make it again and load the text again"
                 )
             request = dataclasses.replace(request, borrowed=borrowed, previous=None, check=False)
             built = build(request, tree=self.tree, survivor=self)
@@ -117,7 +118,6 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
         names = {**found.injected, **request.borrowed}
         execution = Execution(request.source, request.kernel_id, request.number, names)
         version = TaichiVersion(request, found, execution, tree)
-        version.hints = request.hints
         before = len(found.runtime.kernels)
         try:
             donor = survivor or (previous if request.keep_state else None)
@@ -131,14 +131,13 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
             if isinstance(error, TypeError | ValueError) and error.__traceback__ is not None and _is_own(error):
                 raise
             raise source_error(
-                error, version.text, keeps=request.keeps, names=version.globals, hints=request.hints
-            )  # fmt: skip
+                error, version.text, keeps=request.keeps, names=version.globals, hints=version.hints
+            ) from error
         except BaseException:
             execution.discard()
             helped.undo()
             raise
         execution.settle()
-    version.hints = {}
     return _built(version, previous, notes)
 
 

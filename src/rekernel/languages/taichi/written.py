@@ -33,9 +33,9 @@ def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[
     active = active | {function.name}
     found = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and node.id in parameters and node.id not in found:
-            if isinstance(node.ctx, ast.Load) and not _only_read(node, parents, functions, active):
-                found.add(node.id)
+        used = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in parameters
+        if used and node.id not in found and not _only_read(node, parents, functions, active):
+            found.add(node.id)
     return frozenset(found)
 
 
@@ -53,11 +53,12 @@ def _only_read(node: ast.AST, parents: Mapping[int, ast.AST], functions: Functio
                 return False
             if whole and parent.attr in _READ_ATTRIBUTES - {"grad"}:
                 return True
-            if isinstance(parents[id(parent)], ast.Call) and parents[id(parent)].func is parent:  # type: ignore[attr-defined]
+            caller = parents[id(parent)]
+            if isinstance(caller, ast.Call) and caller.func is parent:
                 return parent.attr not in _WRITING_METHODS
             node = parent
         elif isinstance(parent, ast.Call) and node in parent.args:
-            return _call_reads(parent, parent.args.index(node), whole, functions, active)  # type: ignore[arg-type]
+            return _call_reads(parent, parent.args.index(node), whole, functions, active)
         elif isinstance(parent, ast.AugAssign) and parent.target is node:
             return False
         elif isinstance(parent, ast.Starred | ast.keyword):
