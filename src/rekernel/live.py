@@ -243,7 +243,7 @@ def contents(live: Live) -> dict[str, Any]:
 
 # The slot is reached through its descriptor alone, so that no name of ours shows among the user's names.
 _slot: Any = vars(LiveModule)["_live"]
-delattr(LiveModule, "_live")  # noqa: B043  # mypy sees no attribute there
+delattr(LiveModule, "_live")
 
 
 def live_of(module: Any) -> Live | None:

@@ -1,15 +1,16 @@
 """Runs one example in a process of its own and writes down what it left behind.
 
-``python driver.py ROW MODE OUT [STATE]``, where ROW is an id of the catalogue and MODE one of
+``python driver.py ROW MODE OUT [STATE]``, where ROW is the id of a row and MODE one of
 
 - ``direct``: the text is a file, imported the plain way, and run to the end;
 - ``loaded``: the same text goes through ``rekernel.KernelLoader`` as a string;
-- ``until``: direct, as far as the step of the change; STATE receives the state, then the run goes on unchanged;
+- ``until``: direct, to the step of the change; STATE receives the state, then the run goes on unchanged;
 - ``after``: the changed text, direct; STATE is put in, and the remaining steps run;
-- ``reloaded``: one loader, the original text, the steps before the change, the changed text, the remaining steps.
+- ``reloaded``: one loader: the original text, the first steps, the changed text, the remaining steps.
 
-OUT receives every array that module-level names lead to (fields, gradients, members of structs, attributes of instances
-of the text's classes, lists, numbers), a digest of every drawing call, and one of every file the program wrote.
+OUT receives every array that module-level names lead to (fields, gradients, members of structs, attributes of
+instances of the text's classes, lists, numbers), a digest of every drawing call, and one of every file that the
+program wrote.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -33,13 +35,14 @@ from taichi.lang.matrix import Matrix, MatrixField
 from taichi.lang.struct import StructField
 
 from programs import headless
-from programs.catalogue import BY_ID, Row, Swap, original_text, swap_texts
+from programs.catalogue import BY_ID
+from programs.row import Row, Swap, original_text, swap_texts
 
 FIELDS = (ScalarField, MatrixField)
 
 
 def state_names(text: str) -> tuple[list[str], set[str]]:
-    """The names that the text binds at module level to anything but a definition, and the names of its classes."""
+    """The names that the text binds at module level, but not to a definition, and those of its classes."""
     names: dict[str, None] = {}
     classes: set[str] = set()
     todo: list[tuple[ast.AST, bool]] = [(ast.parse(text), True)]
@@ -58,6 +61,15 @@ def state_names(text: str) -> tuple[list[str], set[str]]:
     return list(names), classes
 
 
+def is_plain(value: object) -> bool:
+    """Whether a value is numbers and nothing else, so that it can be compared as one array."""
+    if isinstance(value, np.ndarray):
+        return value.dtype != object
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(entry, (int, float)) for entry in value)
+    return isinstance(value, (Ndarray, Matrix, bool, int, float, np.generic))
+
+
 def holders(path: str, value: object, classes: set[str], depth: int = 3) -> Iterator[tuple[str, object]]:
     """Everything below ``value`` that holds numbers, each with the path that leads to it."""
     inside: list[tuple[str, object]] = []
@@ -70,13 +82,7 @@ def holders(path: str, value: object, classes: set[str], depth: int = 3) -> Iter
             twin = getattr(value, kind, None)
             if twin is not None and twin.snode.ptr is not None:
                 yield f"{path}.{kind}", twin
-    elif isinstance(value, (Ndarray, Matrix)):
-        yield path, value
-    elif isinstance(value, np.ndarray) and value.dtype != object:
-        yield path, value
-    elif isinstance(value, (bool, int, float, np.generic)):
-        yield path, value
-    elif isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, float)) for v in value):
+    elif is_plain(value):
         yield path, value
     elif isinstance(value, (list, tuple)):
         inside = [(f"{path}[{i}]", entry) for i, entry in enumerate(value)]
@@ -116,7 +122,7 @@ def put(namespace: ModuleType, text: str, saved: dict[str, np.ndarray], sparse: 
             content = saved[path]
             if name in sparse:
                 # `from_numpy` writes only cells that are active already; assignment activates.
-                for index in zip(*np.nonzero(content.reshape(*holder.shape, -1).any(-1))):
+                for index in zip(*np.nonzero(content.reshape(*holder.shape, -1).any(-1)), strict=True):
                     holder[index] = content[index].tolist()
             elif isinstance(holder, (*FIELDS, Ndarray)):
                 holder.from_numpy(content)
@@ -136,7 +142,7 @@ def run_direct(text: str, row: Row) -> ModuleType:
 
 
 class Held:
-    """A view of a module that keeps the first answer for some names, as a caller does who stored the kernel."""
+    """A view of a module that keeps its first answer for some names, like a caller who stored the kernel."""
 
     def __init__(self, module: ModuleType, names: tuple[str, ...]) -> None:
         self._module = module
@@ -157,10 +163,8 @@ def run_whole(row: Row, mode: str) -> dict[str, np.ndarray]:
         loader = rekernel.KernelLoader()
         module = loader.load(text, kernel_id=row.module_name)
     extra: dict[str, object] = {}
-    try:
+    with suppress(headless.OutOfFramesError, SystemExit):  # the two ways in which a program leaves its window
         extra = (row.run(module) if row.run else None) or {}
-    except (headless.OutOfFrames, SystemExit):
-        pass  # the two ways in which a program leaves its window
     return arrays(module, text, extra)
 
 

@@ -1,8 +1,8 @@
 """Windows that nobody sees, for programs that were written around one.
 
-The examples draw with ``ti.GUI``, ``ti.ui.Window`` and matplotlib. The classes here take their place in the process that
-runs a program: they hand out a fixed number of frames and a scripted mouse, and they keep a digest of everything drawn.
-Both sides of a comparison use them, so what is compared is the program and not the window.
+The examples draw with ``ti.GUI``, ``ti.ui.Window`` and matplotlib. The classes here take their place in the
+process that runs a program: they hand out a fixed number of frames and a scripted mouse, and they keep a digest
+of everything drawn. Both sides of a comparison use them, so what is compared is the program and not the window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import taichi as ti
 
 
-class OutOfFrames(Exception):
+class OutOfFramesError(Exception):
     """Raised by the frame after the last one, to leave loops that never look at ``running``."""
 
 
@@ -95,7 +95,7 @@ class _Frames:
     def show(self, *args: object) -> None:
         self.frame += 1
         if self.frame > self._session.frames:
-            raise OutOfFrames
+            raise OutOfFramesError
         self._begin_frame()
 
     def _accepts(self, event: Event, filters: tuple[object, ...]) -> bool:
@@ -253,13 +253,13 @@ class Absent(types.ModuleType):
 
 
 def install(session: Session, absent: tuple[str, ...] = ()) -> None:
-    """Put the stand-ins in place for the rest of this process, and one for each module named in ``absent``."""
+    """Put the stand-ins in place for the rest of this process, and one for each module in ``absent``."""
     ti.GUI = gui_class(session)
     ti.ui.Window = window_class(session)
     ti.ui.Camera = camera_class(session)
     ti.tools.VideoManager = lambda **options: VideoManager(session, "video")
     ti.tools.imshow = lambda image, *title: session.record("imshow", image)
-    # Image files as raw arrays: the real writer needs an imaging package, and what it writes depends on that package.
+    # Image files as raw arrays: what the real writer writes depends on the imaging package it finds.
     ti.tools.imwrite = lambda image, path: _write_raw(path, image)
     ti.tools.imread = lambda path: np.load(path)
     for name in absent:

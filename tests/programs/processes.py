@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from programs.catalogue import Row
+from programs.row import Row
 
 HERE = Path(__file__).parent
 TIME_LIMIT = 240

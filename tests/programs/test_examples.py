@@ -1,19 +1,24 @@
-"""The example programs inside Taichi, as strings: loaded they do what the file does, and a change takes effect in place.
+"""The example programs inside Taichi, as strings: loaded they do what the file does, and changes act in place.
 
-Every program runs in processes of its own, once the plain way and once through the loader, on one thread, and everything
-it leaves behind is compared bit by bit. ``REKERNEL_PROGRAMS=quick`` runs a small selection.
+Every program runs in processes of its own, once the plain way and once through the loader, on one thread, and
+everything it leaves behind is compared bit by bit. ``REKERNEL_PROGRAMS=quick`` runs a small selection.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from programs.catalogue import ROWS, Row, examples_folder
+from programs.catalogue import ROWS
 from programs.processes import Result, Runs
+from programs.row import Row, examples_folder
+
+if find_spec("taichi") is None:
+    pytest.skip("Taichi is not installed", allow_module_level=True)
 
 pytestmark = pytest.mark.slow
 QUICK = os.environ.get("REKERNEL_PROGRAMS") == "quick"

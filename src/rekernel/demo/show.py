@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.color import Color
 from rich.console import Console, Group
+from rich.constrain import Constrain
 from rich.live import Live
-from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.style import Style
 from rich.table import Table
@@ -132,7 +132,8 @@ class Show:
             expand=True,
         )
         task = progress.add_task(version, total=total, rate=0.0)
-        bar = Padding(progress, (0, 4, 0, 0))  # a terminal echoes ^C at the end of the line; it must not wrap
+        # A terminal echoes ^C behind the bar; wrapped, it would push up by a line what is erased at the end.
+        bar = Constrain(progress, self.console.width - 4)
         shown_at = 0.0
         # Drawn by hand between steps: a drawing thread would take time from Taichi's workers.
         with Live(console=self.console, auto_refresh=False, transient=True) as live:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rekernel.languages.taichi.package import Package
 
+_SAFE_TO_ASK = frozenset({"cuda", "metal", "vulkan", "amdgpu", "x64", "arm64"})
 #: Settings that decide what a text means, compared even where the text leaves them at their defaults.
 _MEANING = {"default_fp": "f32", "default_ip": "i32"}
 
@@ -27,9 +28,10 @@ _recorded: dict[str, _Recorded] = {}
 
 
 @contextmanager
-def guarded(package: Package, notes: list[str]) -> Iterator[None]:
+def guarded(package: Package, notes: list[str], *, again: bool = False) -> Iterator[None]:
     """While a text runs on this thread, let ``init`` take effect only when no program runs.
 
+    With `again`, the text runs once more because the user has started another program: that one counts.
     Swaps the package's public ``init`` for the duration; other threads pass through to the original.
     """
     original = package.module.init
@@ -42,7 +44,8 @@ def guarded(package: Package, notes: list[str]) -> Iterator[None]:
             return original(*args, **kwargs)
         settings = _settings(args, kwargs)
         if package.program is not None:
-            _compare(package, settings, args[0] if args else kwargs.get("arch"))
+            if not again:
+                _compare(package, settings, args[0] if args else kwargs.get("arch"))
             notes.append(f"{package.name}.init({_call(args, kwargs)}) skipped: the program runs already")
             return None
         result = original(*args, **kwargs)
@@ -109,10 +112,15 @@ def _compare(package: Package, settings: Mapping[str, str], arch: Any) -> None:
 
 
 def _arch(package: Package, wanted: Any) -> str:
-    """Return the architecture that ``init`` would choose on this machine: the first supported one, or the CPU."""
+    """Return the architecture that ``init`` would choose on this machine: the first supported one, or the CPU.
+
+    Asking for OpenGL while a program runs is a segmentation fault where there is no display, so only the
+    others are asked for.
+    """
     misc = package.module.lang.misc
     for candidate in wanted if isinstance(wanted, list | tuple) else [wanted]:
-        if candidate is not None and misc.is_arch_supported(candidate):
+        safe = candidate is not None and _text(candidate).replace("Arch.", "") in _SAFE_TO_ASK
+        if safe and misc.is_arch_supported(candidate):
             return _text(candidate)
     return _text(misc.cpu)
 

@@ -111,7 +111,7 @@ def _translate(
         annotation, kind = argument.annotation, type(argument.annotation).__name__
         old_annotation, feature = known.get(argument.name, (None, _UNKNOWN))
         value: Any = None
-        if kind == "template":
+        if kind in ("template", "Template"):
             value = feature() if isinstance(feature, weakref.ref) else feature
             if type(old_annotation) is not type(annotation) or value is _UNKNOWN or value is None:
                 return None

@@ -135,7 +135,6 @@ def _changed(
     new: list[Statement], old: list[Statement], state: set[str], borrowed_same: Callable[[str], bool]
 ) -> set[str]:
     """Names that mean something else than in the version before, directly or through what they read."""
-
     # ``ti.init()`` changes nothing that the text made: only what it binds itself can be changed in place.
     own = {n for s in [*new, *old] if not s.is_import for n in s.binds} - state
 

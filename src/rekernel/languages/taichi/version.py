@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rekernel import _native
@@ -121,7 +121,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
         before = len(found.runtime.kernels)
         try:
             donor = survivor or (previous if request.keep_state else None)
-            _run(version, donor, bool(helped.names), notes)
+            _run(version, donor, bool(helped.names), notes, again=survivor is not None)
             _finish(version, before)
             keeps = request.keeps
             precheck(version, previous, request.check, keeps)
@@ -164,7 +164,7 @@ def _materialise(found: Package) -> None:
         runtime.materialize()
 
 
-def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, notes: list[str]) -> None:
+def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, notes: list[str], *, again: bool) -> None:
     """Execute the statements that have to run, binding what goes on from `donor`."""
     alive = donor is not None and donor.program is version.package.program
     plan = state.Plan()
@@ -189,7 +189,7 @@ def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, note
                 version.globals[name] = donor.globals[name]
 
     version.globals.update(plan.carry)
-    with initguard.guarded(version.package, notes):
+    with initguard.guarded(version.package, notes, again=again):
         version.execution.run(version.tree, plan.skip, plan.adopt, adopt)
     version.program = version.package.program
 
@@ -202,8 +202,7 @@ def _continues(donor: TaichiVersion, name: str, new: Any) -> bool:
     old = donor.globals.get(name)
     if new is old or not kinds.same_kind(old, new):
         return False
-    made = donor.prints.get(name)
-    return made is None or kinds.print_of(old) != made
+    return _had_data(donor, name)
 
 
 def same_value(old: Any, new: Any) -> bool:
@@ -254,7 +253,9 @@ def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[s
     anew: tuple[str, ...] = ()
     if previous is not None:
         both = version.state_names & previous.state_names
-        anew = tuple(sorted(n for n in both if version.globals[n] is not previous.globals.get(n)))
+        anew = tuple(
+            sorted(n for n in both if version.globals[n] is not previous.globals.get(n) and _had_data(previous, n))
+        )
     return Built(
         entries=dict(version.entries),
         kernels=tuple(values),
@@ -265,6 +266,12 @@ def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[s
         anew=anew,
         private=version,
     )
+
+
+def _had_data(donor: TaichiVersion, name: str) -> bool:
+    """Whether a value is more than a table of constants: a NumPy array as it was made has nothing to lose."""
+    made = donor.prints.get(name)
+    return made is None or kinds.print_of(donor.globals[name]) != made
 
 
 def _reached(tree: ast.Module, name: str) -> set[str]:

@@ -33,8 +33,9 @@ def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[
     active = active | {function.name}
     found = set()
     for node in ast.walk(function):
-        used = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in parameters
-        if used and node.id not in found and not _only_read(node, parents, functions, active):
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node.id not in parameters:
+            continue
+        if node.id not in found and not _only_read(node, parents, functions, active):
             found.add(node.id)
     return frozenset(found)
 
