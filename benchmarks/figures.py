@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Mapping
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import ownframes
@@ -77,8 +80,9 @@ def cpu_time(plan: Any) -> list[Row]:
 
 def own_frames(plan: Any) -> list[Row]:
     """Measure what the loader itself adds to a changed load; see `ownframes` for the method."""
-    import rekernel
     import taichi_meta
+
+    import rekernel
 
     rows = []
     for called, title in ((True, "live version was called"), (False, "live version never called")):
@@ -136,80 +140,132 @@ def own_frames(plan: Any) -> list[Row]:
 def unchanged(plan: Any) -> list[Row]:
     """Load the text again that is loaded already."""
     everybody = _everybody()
-    loops = {Bare.name: 20, Meta.name: 20, Rekernel.name: 1000}
-    texts = {}
+    alone, called = {}, {}
     for name, peer in everybody.items():
         constant = next(fresh)
-        texts[name] = ONE.format(c=constant)
-        peer.load(texts[name], "step")
+        text = ONE.format(c=constant)
+        peer.load(text, "step")
         peers.step_once(peer, constant)
-
-    def again(name: str) -> Callable[[], float]:
-        peer, text = everybody[name], texts[name]
-        return lambda: per_call(lambda: peer.load(text, "step"), loops[name])
-
-    def again_called(name: str) -> Callable[[], float]:
-        peer, text = everybody[name], texts[name]
-        x, kernel_id = peers.array(), "step"
-
-        def once() -> None:
-            peer.load(text, kernel_id)
-            peer.kernel(kernel_id, "step")(x, 0.0)
-
-        return _timed(once)
-
-    alone = interleaved({n: again(n) for n in peers.NAMES}, plan.samples)
-    called = interleaved({n: again_called(n) for n in peers.NAMES}, plan.samples)
-    loader, text = everybody[Rekernel.name].loader, ONE.format(c=next(fresh))  # type: ignore[union-attr]
+        loops = 1000 if name == Rekernel.name else 10
+        verb = peer.loader.compile_and_load if isinstance(peer, Meta | Rekernel) else peer.load
+        alone[name] = per_call("load(text, 'step')", loops, load=verb, text=text)
+        again = "load(text, 'step'); kernel('step', 'step')(x, 2.0)"
+        called[name] = per_call(again, 1, load=verb, text=text, kernel=peer.kernel, x=peers.array())
+    loader, text = rekernel_of(everybody), ONE.format(c=next(fresh))
+    used = "SIZE = N\n" + ONE.format(c="SIZE")
     loader.load(text)
-    derived = {Rekernel.name: Figure.of(per_call(lambda: loader.load(text), 1000) for _ in range(plan.samples))}
-    return [
-        Row("unchanged reload", "us", {n: f.times(US) for n, f in alone.items()}, UNCHANGED_LIMIT_US),
-        Row("  without an id", "us", {n: f.times(US) for n, f in derived.items()}, UNCHANGED_LIMIT_US),
-        Row("  unchanged reload and call", "us", {n: f.times(US) for n, f in called.items()}),
-    ]
+    loader.load(used, "sized", namespace={"N": next(fresh)})
+    others = {
+        "without an id": per_call("load(text)", 1000, load=loader.load, text=text),
+        "with a namespace": per_call(
+            "load(text, 'sized', namespace=names)", 1000, load=loader.load, text=used,
+            names=dict(loader._lives["sized"].current.namespace),
+        ),
+    }  # fmt: skip
+    rows = [Row("unchanged reload", "us", _us(interleaved(alone, plan.samples)), UNCHANGED_LIMIT_US)]
+    for title, figure in interleaved(others, plan.samples).items():
+        rows.append(Row(f"  {title}", "us", {Rekernel.name: figure.times(US)}, UNCHANGED_LIMIT_US))
+    rows.append(Row("  unchanged reload and call", "us", _us(interleaved(called, plan.samples))))
+    return rows
 
 
-def handles(plan: Any) -> list[Row]:
-    """Measure the way to a callable that does nothing, without and with argument checks."""
+def calls(plan: Any) -> list[Row]:
+    """Measure the way into a kernel: to a stub that does nothing, to a checked stub, to a real kernel.
+
+    The checked stub is a loaded kernel whose last step, Taichi's own ``Kernel.__call__``, is replaced by a Python
+    function that does nothing: handle, argument table, lock and the check of the running program are the real ones.
+    """
     from rekernel import _native
+    from rekernel.handle import KernelHandle
 
     everybody = _everybody()
-    constant = next(fresh)
-    for peer in everybody.values():
-        peer.load(peers.CHECKED.format(c=constant), "three")
-    x = peers.array()
+    guard = _native.Guard
 
     def nothing(*args: Any) -> None:
         return None
 
+    def stubbed(call: Any, *args: Any, **kwargs: Any) -> Any:
+        return guard(types.MethodType(nothing, call.__self__), *args, **kwargs)
+
+    text = peers.CHECKED.format(c=next(fresh))
+    for peer in everybody.values():
+        with patch.object(_native, "Guard", stubbed):
+            peer.load(text, "three")
     meta: Any = everybody[Meta.name]
-    meta.loader["three"].nothing = nothing
-    real = everybody[Rekernel.name].loader._lives["three"].current.built  # type: ignore[union-attr]
-    made = real.entries["three"]
-    version = made.owner
-    package = version.package
-    functions = _functions(version.tree)
-    guard = _native.Guard(
-        nothing, "three", _rows(package, made.call.__self__, functions), owner=version,
-        runtime=(package.impl, package.runtime_name, "prog"), program=version.program, lock=_lock(),
-        stale=made.stale, failed=made.failed,
-    )  # fmt: skip
-    plain, checked = _handle(abs), _handle(guard)
-    loops = 20000
-    bare = {
-        Bare.name: lambda: per_call(lambda: abs(1), loops),
-        Meta.name: lambda: per_call(lambda: meta.loader["three"], loops),
-        Rekernel.name: lambda: per_call(lambda: plain(1), loops),
-    }
-    nothings = {
-        Bare.name: lambda: per_call(lambda: nothing(x, 1, 2.0), loops),
-        Meta.name: lambda: per_call(lambda: meta.loader["three"].nothing(x, 1, 2.0), loops),
-        Rekernel.name: lambda: per_call(lambda: checked(x, 1, 2.0), loops),
-    }
-    first = {n: f.times(US) for n, f in interleaved(bare, plan.samples).items()}
-    second = {n: f.times(US) for n, f in interleaved(nothings, plan.samples).items()}
-    return [
-        Row("stub", "us", first, HANDLE_LIMIT_US),
-        Row("stub checked", "us", second, CHECKED_LIMIT_US),
-    ]
+    meta.loader["three"].three = nothing
+    cell = _native.Cell()
+    _native.swap([(cell, (abs,), None)])
+    stub = KernelHandle(cell, 0, "stub")
+    rows = []
+    for title, limit, statement, direct, handle in (
+        ("call of a stub (the built-in abs)", HANDLE_LIMIT_US, "f(1)", abs, stub),
+        ("call of a stub, array + int + float", CHECKED_LIMIT_US, "f(x, 3, 2.0)", nothing, _kernel(everybody, "three")),
+    ):
+        x, loops = peers.array(), 20000
+        meta.loader["three"].f = direct
+        todo = {
+            Bare.name: per_call(statement, loops, f=direct, x=x),
+            Meta.name: per_call(f"loader['three'].{statement}", loops, loader=meta.loader, x=x),
+            Rekernel.name: per_call(statement, loops, f=handle, x=x),
+        }
+        rows.append(Row(title, "us", _us(interleaved(todo, plan.samples)), limit))
+    rows[0].note = "bare: no handle at all; taichi-meta: loader[id].f, the only way that follows a reload there"
+    x = peers.array()
+    for kind, argument in (("NumPy array", x), ("ti.ndarray", _device_array(x))):
+        todo = {n: per_call("f(x, 1.0)", 200, f=p.kernel("step", "step"), x=argument) for n, p in everybody.items()}
+        rows.append(Row(f"call of a Taichi kernel, {kind} + float", "us", _us(interleaved(todo, plan.samples))))
+    return rows
+
+
+def twenty(plan: Any) -> list[Row]:
+    """Edit one kernel in a text of twenty that were all called; load, and call all of them again."""
+    everybody = {name: peers.make(name) for name in peers.NAMES}
+    constants = {name: [next(fresh) for _ in range(MANY)] for name in peers.NAMES}
+
+    def edited(name: str, place: int) -> None:
+        peer, mine = everybody[name], constants[name]
+        mine[place] = next(fresh)
+        peer.load(peers.many(mine), "many")
+        for i, constant in enumerate(mine):
+            x = peers.array()
+            peer.kernel("many", f"step{i}")(x, 2.0)
+            peers.check(x, np.float32(2) * peers.array() + np.float32(constant))
+
+    for name in peers.NAMES:
+        edited(name, 0)
+    places = {name: itertools.cycle(range(MANY)) for name in peers.NAMES}
+    todo = {n: _timed(lambda n=n: edited(n, next(places[n]))) for n in peers.NAMES}
+    cold = peers.make(Bare.name)
+    todo["cold"] = _timed(lambda: _changed(cold, "cold"))
+    found = {n: f.times(MS) for n, f in interleaved(todo, plan.samples).items()}
+    one = found.pop("cold")
+    more = UNCHANGED_KERNEL_MS * (MANY - 1)
+    limit = Figure(one.minimum + more, one.median + more, one.count)
+    row = Row(f"one of {MANY} kernels edited: load, call all", "ms", found, limit)
+    row.limit_text = f"<= one cold kernel of bare Taichi ({one}) + {MANY - 1} x {UNCHANGED_KERNEL_MS:g} ms = {limit}"
+    return [row]
+
+
+def rekernel_of(everybody: Mapping[str, Peer]) -> Any:
+    peer = everybody[Rekernel.name]
+    assert isinstance(peer, Rekernel)
+    return peer.loader
+
+
+def _kernel(everybody: Mapping[str, Peer], name: str) -> Any:
+    return everybody[Rekernel.name].kernel(name, name)
+
+
+def _device_array(x: Any) -> Any:
+    import taichi as ti
+
+    made = ti.ndarray(ti.f32, x.shape)
+    made.from_numpy(x)
+    return made
+
+
+def _us(found: Mapping[str, Figure]) -> dict[str, Figure]:
+    return {name: figure.times(US) for name, figure in found.items()}
+
+
+ALL = (loads, own_frames, cpu_time, unchanged, calls, twenty)

@@ -11,8 +11,7 @@ rekernel's own, also what it has the standard library and small helpers of Taich
 file is in the package. It sees no border wrongly, but tracing makes small functions look several times dearer.
 """
 
-from __future__ import annotations
-
+# No ``from __future__ import annotations``: a `compile` that is called from here would hand it on to the text.
 import ast
 import builtins
 import cProfile

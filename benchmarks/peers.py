@@ -37,7 +37,7 @@ def three(x: ti.types.ndarray(dtype=ti.f32, ndim=1), n: ti.i32, k: ti.f32):
 fresh: Iterator[int] = itertools.count(1)
 
 
-class WrongResult(AssertionError):
+class WrongResultError(AssertionError):
     """A kernel computed something else than NumPy."""
 
 
@@ -128,7 +128,7 @@ def array() -> Any:
 def check(x: Any, expected: Any) -> None:
     """Compare with NumPy, bit for bit."""
     if not np.array_equal(x, expected):
-        raise WrongResult(f"got {x[:4]}..., NumPy has {expected[:4]}...")
+        raise WrongResultError(f"got {x[:4]}..., NumPy has {expected[:4]}...")
 
 
 def step_once(peer: Peer, constant: int, kernel_id: str = "step") -> None:

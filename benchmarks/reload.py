@@ -62,7 +62,7 @@ def main() -> int:
                 for row in measure(plan):
                     rows.append(row)
                     print("\n".join(row.lines()), flush=True)
-    except (peers.WrongResult, subprocess.CalledProcessError) as error:
+    except (peers.WrongResultError, subprocess.CalledProcessError) as error:
         print(f"a peer did not run, or computed something wrong: {error}", file=sys.stderr)
         print(getattr(error, "stderr", "") or "", file=sys.stderr)
         return 1

@@ -34,7 +34,7 @@ class Row:
         self.limit_text = self.limit_text or f"<= {limit.minimum:g} {self.unit}"
 
     def lines(self) -> list[str]:
-        cells = "".join(f"{str(self.values.get(name, '-')):>22}" for name in peers.NAMES)
+        cells = "".join(f"{self.values.get(name, '-')!s:>22}" for name in peers.NAMES)
         count = max((value.count for value in self.values.values()), default=0)
         found = [f"{self.title + ', ' + self.unit:<52}{count:>4}{cells}"]
         if self.verdicts:

@@ -218,7 +218,7 @@ def _dunder(module: LiveModule, live: Live, name: str) -> Any:
     edition = live.seen()
     if edition is not None:
         if name == "__doc__":
-            return edition.built.names.get("__doc__")
+            return edition.built.doc
         if name == "__file__" and edition.source.filename is not None:
             return edition.source.filename
     return object.__getattribute__(module, name)

@@ -67,6 +67,8 @@ class Built:
     """The kernels as values."""
     names: Mapping[str, Any]
     """Everything else that the module shows: classes, fields, constants, functions."""
+    doc: str | None = None
+    """The text's own docstring."""
     originals: Mapping[str, Any] = field(default_factory=dict)
     """For each kernel the language's own object; a handle forwards unknown attributes to it."""
     skipped: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any
 
@@ -138,6 +138,23 @@ def _forget(module_name: str, filename: str) -> None:
     getattr(inspect, "modulesbyfile", {}).pop(filename, None)
 
 
-def defined_names(tree: ast.Module, values: Mapping[str, Any], bound: set[str]) -> dict[str, Any]:
-    """Return what the text itself put into its globals, in the order of the text, dunders left out."""
-    return {n: v for n, v in values.items() if n in bound and not (n.startswith("__") and n.endswith("__"))}
+class OwnNames(Mapping[str, Any]):
+    """What a text itself put into its globals, read at the moment of asking; dunders and kernels left out.
+
+    A view and no copy, because functions of the text may set its globals later (``global x``).
+    """
+
+    def __init__(self, values: Mapping[str, Any], bound: set[str], without: Collection[str] = ()) -> None:
+        self._values = values
+        self._bound = {n for n in bound if n not in without and not (n.startswith("__") and n.endswith("__"))}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._bound:
+            raise KeyError(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in self._values if name in self._bound])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

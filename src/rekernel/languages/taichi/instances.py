@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -23,9 +24,12 @@ def instances(cls: type) -> list[Any]:
     return [r for r in gc.get_referrers(cls) if type(r) is cls]
 
 
-def move(old: Mapping[str, type], new: Mapping[str, type]) -> list[tuple[Any, type]]:
-    """Give the instances of old classes the new class of that name; return what was done, for `move_back`."""
-    done: list[tuple[Any, type]] = []
+Undo = Callable[[], None]
+
+
+def move(old: Mapping[str, type], new: Mapping[str, type]) -> list[Undo]:
+    """Give the instances of old classes the new class of that name; return how to undo it."""
+    done: list[Undo] = []
     for name, old_class in old.items():
         new_class = new.get(name)
         if new_class is None or new_class is old_class:
@@ -35,36 +39,39 @@ def move(old: Mapping[str, type], new: Mapping[str, type]) -> list[tuple[Any, ty
                 item.__class__ = new_class
             except TypeError:
                 continue  # another layout (``__slots__``): it keeps the class that it was made by
-            done.append((item, old_class))
+            done.append(functools.partial(setattr, item, "__class__", old_class))
     return done
 
 
-def move_back(done: list[tuple[Any, type]]) -> None:
-    """Undo a `move`."""
-    for item, old_class in done:
-        item.__class__ = old_class
-
-
-def move_structs(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def move_structs(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Undo]:
     """Give instances and fields of old ``ti.dataclass`` types the methods of the new type of that name."""
+    done: list[Undo] = []
     for name, old_type in old.items():
         new_type = new.get(name)
         if new_type is None or new_type is old_type:
             continue
         before, after = old_type.methods, new_type.methods
         for referrer in gc.get_referrers(before):
-            # A Struct keeps the methods twice: the dictionary, and each one bound to itself.
             owner = _struct_owner(referrer, before)
-            if owner is None or owner is old_type:
-                continue
-            if getattr(owner, "struct_methods", None) is before:
-                owner.struct_methods = after
-            elif owner.__dict__.get("_Struct__methods") is before:
-                for method in before:
-                    owner.__dict__.pop(method, None)
-                owner.__dict__["_Struct__methods"] = after
-                for method, function in after.items():
-                    owner.__dict__[method] = types.MethodType(function, owner)
+            if owner is not None and owner is not old_type and _give_methods(owner, before, after):
+                done.append(functools.partial(_give_methods, owner, after, before))
+    return done
+
+
+def _give_methods(owner: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Replace the methods of a struct field or struct instance; tell whether it had `before`."""
+    if getattr(owner, "struct_methods", None) is before:
+        owner.struct_methods = after
+        return True
+    if owner.__dict__.get("_Struct__methods") is not before:
+        return False
+    # A struct keeps its methods twice: the dictionary, and each one bound to itself.
+    for method in before:
+        owner.__dict__.pop(method, None)
+    owner.__dict__["_Struct__methods"] = after
+    for method, function in after.items():
+        owner.__dict__[method] = types.MethodType(function, owner)
+    return True
 
 
 def _struct_owner(referrer: Any, methods: Mapping[str, Any]) -> Any:

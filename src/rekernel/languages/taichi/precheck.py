@@ -32,9 +32,10 @@ def precheck(version: TaichiVersion, previous: TaichiVersion | None, check: Any,
     explicit = _explicit(version, check)
     if version.program is None or (pending(package.runtime) and not explicit):
         return
-    moved: list[tuple[Any, type]] = []
+    moved: list[instances.Undo] = []
     if previous is not None and previous.program is version.program:
         moved = instances.move(previous.classes, version.classes)
+        moved += instances.move_structs(previous.struct_types, version.struct_types)
     try:
         for kernel, features, values in _known(version, previous, check, explicit):
             try:
@@ -46,7 +47,8 @@ def precheck(version: TaichiVersion, previous: TaichiVersion | None, check: Any,
                     error, version.text, keeps=keeps, line=line, names=names, hints=version.hints
                 ) from error
     finally:
-        instances.move_back(moved)  # the swap itself moves them, when everything is good
+        for undo in moved:  # the swap itself moves them, when everything is good
+            undo()
 
 
 def _explicit(version: TaichiVersion, check: Any) -> Mapping[str, tuple[Any, ...]]:

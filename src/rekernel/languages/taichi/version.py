@@ -224,7 +224,7 @@ def _finish(version: TaichiVersion, before: int) -> None:
         version.kernels[kernel.func.__qualname__, adjoint] = kernel
     guards.weaken(found, mine, before)
     bound = pytext.bound(version.tree.body) | pytext.declared_global(version.tree)
-    own = execute.defined_names(version.tree, version.globals, bound)
+    own = dict(execute.OwnNames(version.globals, bound))
     primals = {id(kernel) for kernel in mine}
     for name, value in own.items():
         primal = getattr(value, "_primal", None)
@@ -245,7 +245,7 @@ def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[s
     tree, code = version.tree, version.text.source.code
     functions = written.functions_of(tree)
     bound = pytext.bound(tree.body) | pytext.declared_global(tree)
-    own = execute.defined_names(tree, version.globals, bound)
+    own = execute.OwnNames(version.globals, bound)
     values = []
     for name, guard in version.entries.items():
         value = signature.kernel_value(version.package, guard.call.__self__, functions, code, own[name])
@@ -259,7 +259,8 @@ def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[s
     return Built(
         entries=dict(version.entries),
         kernels=tuple(values),
-        names={n: v for n, v in own.items() if n not in version.entries},
+        names=execute.OwnNames(version.globals, bound, version.entries),
+        doc=version.globals.get("__doc__"),
         originals={n: own[n] for n in version.entries},
         warnings=tuple(version.execution.warnings),
         notes=tuple(notes),
