@@ -167,9 +167,7 @@ def blur(dst: ti.types.ndarray(dtype=ti.f32, ndim=2), src: ti.types.ndarray(dtyp
 ''')
     blur = m.blur
     assert (blur.__name__, blur.__doc__) == ("blur", "Blurs.")
-    assert str(inspect.signature(blur)) == (
-        "(dst: 'float32[:, :]', src: 'float32[:, :]', k: 'float32') -> 'float64'"
-    )
+    assert str(inspect.signature(blur)) == ("(dst: 'float32[:, :]', src: 'float32[:, :]', k: 'float32') -> 'float64'")
     assert [p.written for p in blur.parameters] == [True, False, False]
     assert repr(blur) == (
         "<kernel blur.blur v1 (taichi): blur(dst: float32[:, :], src: float32[:, :], k: float32) -> float64>"

@@ -215,7 +215,9 @@ spot = Spot(p=[1, 2, 3])
 def sizes() -> ti.f32:
     return spots[0].size()
 """
-EDITED = CLASSES.replace("'one'", "'two'").replace("-= g", "-= 2 * g").replace("return self.p[0]", "return self.p[0] + 10")
+EDITED = (
+    CLASSES.replace("'one'", "'two'").replace("-= g", "-= 2 * g").replace("return self.p[0]", "return self.p[0] + 10")
+)
 
 
 def test_objects_go_on_with_new_methods_and_their_own_data(loader):

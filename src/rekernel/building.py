@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rekernel import events, namespace, publishing
@@ -13,6 +13,7 @@ from rekernel.errors import KernelSourceError, RekernelWarning
 from rekernel.jobs import Job
 from rekernel.languages import Language, Request
 from rekernel.live import Edition, Live
+from rekernel.locks import holding
 from rekernel.publishing import record
 from rekernel.values import ReloadEvent, Version
 
@@ -95,10 +96,11 @@ def build(loader: KernelLoader, live: Live, job: Job, planned: Mapping[Live, Edi
         used[helper] = edition
         return edition
 
+    # The version keeps this as long as it lives: it must hold neither the job nor other ids' versions.
+    given, wants = job.namespace, job.draft.wants
+
     def resolved() -> dict[str, Any]:
-        used.clear()
-        taken = namespace.lookup(job.namespace, job.draft.wants)
-        return namespace.resolve(taken, edition_of, publishing.owner)[0]
+        return namespace.resolve(namespace.lookup(given, wants), Live.must_see, publishing.owner)[0]
 
     values, helpers = namespace.resolve(borrowed, edition_of, publishing.owner)
     publishing.refuse_cycles(loader, live, helpers)
@@ -181,9 +183,7 @@ def locked(loader: KernelLoader, kernel_id: str, language: Language | None) -> I
         while True:
             live = record(loader, kernel_id)
             concerned = sorted([live, *publishing.dependents(loader, live)], key=lambda one: one.kernel_id)
-            with ExitStack() as stack:
-                for one in concerned:
-                    stack.enter_context(one.lock)
+            with holding([one.lock for one in concerned]):
                 again = [live, *publishing.dependents(loader, live)]
                 if record(loader, kernel_id) is live and {*again} <= {*concerned}:
                     yield live

@@ -16,7 +16,9 @@ An error carries its data as attributes, its text is made from them, and it pick
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +54,28 @@ def _rebuild(cls: type[RekernelError], args: tuple[Any, ...], state: dict[str, A
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def parked(error: Exception) -> Callable[[], Exception]:
+    """Return a way back to `error` that keeps no frame alive, for a frame holds the arrays of whoever called.
+
+    It leads to the error itself as long as somebody else holds it, then to a copy without traceback.
+    """
+    kept = _without_frames(error)
+    kept.__cause__ = None if not isinstance(error.__cause__, Exception) else _without_frames(error.__cause__)
+    try:
+        alive: Callable[[], Exception | None] = weakref.ref(error)
+    except TypeError:  # built-in exceptions have no weak references
+        return lambda: kept
+    return lambda: alive() or kept
+
+
+def _without_frames(error: Exception) -> Exception:
+    try:
+        made = copy.copy(error)
+    except Exception:  # a class of the user's that cannot be made from its arguments
+        return RekernelError(f"{type(error).__name__}: {error}")
+    return made if type(made) is type(error) and made is not error else RekernelError(str(error))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
-from rekernel.errors import KernelRemovedError
+from rekernel.errors import KernelRemovedError, parked
 from rekernel.languages import Built, Draft, Language
 from rekernel.locks import rlock
 from rekernel.source import Source
@@ -81,7 +81,7 @@ class Live:
         self.handles: dict[str, KernelHandle] = {}
         self.kept: dict[int, Edition] = {}
         self.history: list[Past] = []
-        self.error: Exception | None = None
+        self.error = None
         self.removed: str | None = None
         self.last_number = 0
         self.module = LiveModule(kernel_id)
@@ -91,6 +91,15 @@ class Live:
     def current(self) -> Edition | None:
         """The version that serves everybody, whatever the asking thread holds."""
         return self.cell.version  # type: ignore[no-any-return]
+
+    @property
+    def error(self) -> Exception | None:
+        """The last failed load, until a load succeeds; kept without the frames that it was raised through."""
+        return None if self._error is None else self._error()
+
+    @error.setter
+    def error(self, error: Exception | None) -> None:
+        self._error = None if error is None else parked(error)
 
     def seen(self) -> Edition | None:
         """The version that the asking thread sees: the current one, or the one it holds."""

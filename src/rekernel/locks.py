@@ -7,8 +7,12 @@ child will ever open it. Every lock of rekernel is made here, and is made anew i
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -19,6 +23,40 @@ def rlock() -> Any:  # threading.RLock is a factory function before Python 3.13
     lock = threading.RLock()
     _locks.add(lock)
     return lock
+
+
+@contextmanager
+def holding(locks: Sequence[Any]) -> Iterator[None]:
+    """Hold several locks. Plain nested ``with``: an ``ExitStack`` can lose one to Ctrl-C right after taking it."""
+    if not locks:
+        yield
+        return
+    with locks[0], holding(locks[1:]):
+        yield
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done: what changes several things at once must not stop half way.
+
+    Python calls signal handlers in the main thread only, so elsewhere there is nothing to do. The handler is
+    as before when the block ends, and is then called for a signal that came meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # ignored, ending the process, or installed by C code: nothing raises
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
 
 
 def _reopen() -> None:

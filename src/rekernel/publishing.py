@@ -11,6 +11,7 @@ from rekernel import events
 from rekernel.errors import KernelNotFoundError, KernelSourceError, RekernelWarning
 from rekernel.languages import Built, languages
 from rekernel.live import Edition, Live, Past, holds
+from rekernel.locks import unbroken
 from rekernel.show import calls_of
 from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
 
@@ -76,6 +77,11 @@ def owner(value: Any) -> tuple[Live, str] | None:
 
 def publish(loader: KernelLoader, planned: Mapping[Live, Edition]) -> None:
     """Swap in several ids at once. Nothing here can fail half way: everything was built and checked before."""
+    with unbroken():
+        _publish(loader, planned)
+
+
+def _publish(loader: KernelLoader, planned: Mapping[Live, Edition]) -> None:
     before = {live: live.current for live in planned}
     with loader._lock:
         for live, edition in planned.items():
@@ -176,7 +182,7 @@ def _job_of(loader: KernelLoader, past: Past, restores: int) -> Any:
 def unload(loader: KernelLoader, live: Live, how: str) -> None:
     """Take an id away. Its module and handles stay, raise, and work again when the id is loaded again."""
     current = live.current
-    with live.lock, loader._lock:
+    with live.lock, unbroken(), loader._lock:
         if loader._lives.pop(live.kernel_id, None) is None:
             return
         current = live.current
@@ -223,12 +229,13 @@ def _failure(live: Live, edition: Edition) -> Any:
         if current is None or current.built is not edition.built or current.undo_to is None:
             raise error
         loader.rollback(live.kernel_id)
-        live.error = error
         went_to = live.current
         target = None if went_to is None else went_to.built.entries.get(name)
         if target is None or went_to is None:
+            live.error = error
             raise error
         error.keeps = went_to.number
+        live.error = error
         warnings.warn(f"went back to the version before (auto_rollback):\n{error}", RekernelWarning, stacklevel=3)
         return target(*arguments)
 

@@ -120,12 +120,12 @@ def put(namespace: ModuleType, text: str, saved: dict[str, np.ndarray], sparse: 
             if path not in saved:
                 continue
             content = saved[path]
-            if name in sparse:
-                # `from_numpy` writes only cells that are active already; assignment activates.
-                for index in zip(*np.nonzero(content.reshape(*holder.shape, -1).any(-1)), strict=True):
-                    holder[index] = content[index].tolist()
-            elif isinstance(holder, (*FIELDS, Ndarray)):
+            if isinstance(holder, (*FIELDS, Ndarray)):
                 holder.from_numpy(content)
+                if name in sparse:
+                    # `from_numpy` writes only cells that are active already; assignment activates.
+                    for index in zip(*np.nonzero(content.reshape(*holder.shape, -1).any(-1)), strict=True):
+                        holder[index] = content[index].tolist()
             elif isinstance(holder, np.ndarray):
                 holder[...] = content
 

@@ -41,6 +41,17 @@ def multigrid(m: Module) -> dict[str, object]:
     return {"pixels": solver.pixels, "x": solver.x}
 
 
+def descent_on_grids(m: Module, i: int) -> None:
+    """One step of the solver, with fixed step sizes."""
+    m.apply_preconditioner()
+    m.beta[None] = 0.2
+    m.update_p()
+    m.compute_Ap()
+    m.alpha[None] = 0.1
+    m.update_x()
+    m.update_r()
+
+
 def dendrite(m: Module) -> dict[str, object]:
     import taichi as ti
 

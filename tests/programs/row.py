@@ -29,6 +29,8 @@ class Swap:
     total: int = 8
     edits: Edits = field(default_factory=dict)
     """Further edits that both texts have, on top of the row's."""
+    watch: tuple[str, ...] = ()
+    """What the change must show in, if that is not what the row watches."""
     held: tuple[str, ...] = ()
     """Kernels that the driver reads once, before the change, and goes on calling after it."""
     sparse: tuple[str, ...] = ()

@@ -130,6 +130,13 @@ ALGORITHMS = (
             "range(400)": "range(3)",
         },
         run=main,
+        swap=Swap(
+            {"bottom_smoothing = 50": "bottom_smoothing = 2"},
+            drivers.descent_on_grids,
+            lambda m: m.init(),
+            sparse=("x", "p", "Ap", "r", "z"),
+            watch=("x", "z[0]"),
+        ),
     ),
     Row(
         "algorithm/mgpcg_advanced",

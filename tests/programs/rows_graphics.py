@@ -105,6 +105,11 @@ WINDOWS = (
         # The springs are too stiff for the longer time step that would come with fewer points.
         {"n = 128": "n = 12", "dt = 4e-2 / n": "dt = 2e-4"},
         run=main,
+        swap=Swap(
+            {"drag_damping = 1\n": "drag_damping = 20\n"},
+            lambda m, i: (m.substep(), m.update_vertices()),
+            lambda m: m.initialize_mass_points(),
+        ),
     ),
     Row("ggui_examples/mass_spring_game_ggui", ("x", "rest_length"), run=main, mouse=True),
     Row(

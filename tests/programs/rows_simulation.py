@@ -168,7 +168,7 @@ FLUIDS = (
         },
         mouse=True,
         frames=3,
-        swap=Swap({'"curl_param": 15': '"curl_param": 30'}, drivers.fluid_step, drivers.stir_once),
+        swap=Swap({"- divf[i, j]) / 4": "- divf[i, j]) / 5"}, drivers.fluid_step, drivers.stir_once),
     ),
     Row(
         "simulation/karman_vortex_street",
@@ -179,6 +179,7 @@ FLUIDS = (
         swap=Swap(
             {"4.5 * eu * eu - 1.5 * uv": "4.5 * eu * eu - 1.2 * uv"},
             lambda m, i: drivers.lattice_step(m.lbm),
+            watch=("lbm.vel", "lbm.f_old"),
             edits={
                 'if __name__ == "__main__":': "if True:",
                 "        801,\n        201,": "        80,\n        40,",

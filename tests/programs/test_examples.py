@@ -88,9 +88,10 @@ def test_a_loaded_example_does_what_the_file_does(row: Row, runs: Runs) -> None:
 def test_a_reload_in_the_middle_is_a_change_in_the_middle(row: Row, runs: Runs) -> None:
     until, after, reloaded = runs.start(row, ("until", "after", "reloaded")).result()
 
-    at_change = {name: until.arrays[f"at the change: {name}"] for name in row.watch}
-    unchanged = {name: until.arrays[name] for name in row.watch}
-    changed = {name: after.arrays[name] for name in row.watch}
+    watch = row.swap.watch or row.watch
+    at_change = {name: until.arrays[f"at the change: {name}"] for name in watch}
+    unchanged = {name: until.arrays[name] for name in watch}
+    changed = {name: after.arrays[name] for name in watch}
     assert differences(at_change, unchanged), "the program stood still after the change"
     assert differences(changed, unchanged), "the change made no difference"
     assert differences(program_state(after), program_state(reloaded)) == []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from rekernel.excerpt import split_lines
 from rekernel.kernel import Kernel
 from rekernel.source import Source
 
@@ -170,12 +171,18 @@ def find(name: str) -> Language:
     return table[name]
 
 
+def plain(text: str) -> str:
+    r"""Return a text as marks are looked for in it: no byte-order mark, lines that end in ``\n``, no form feeds."""
+    return "\n".join(split_lines(text.removeprefix("\ufeff"))).replace("\f", " ")
+
+
 def detect(text: str, filename: str | None = None, live: str | None = None) -> Language:
     """Choose the language of a text: suffix, the id's live version, then marks in the text.
 
     Never compiles, so a text with a syntax error still gets its own language's error. Two candidates or
     none is a ValueError that says what was seen.
     """
+    text = plain(text)
     table = languages()
     if filename is not None:
         for language in table.values():

@@ -5,13 +5,20 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__spec__", "__loader__", "__package__"}
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Tuples: `isinstance` with ``A | B`` builds a new union object at every call.
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef)
+_NAMING = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_OUTWARD = (ast.Global, ast.Nonlocal)
 
 _QUIET = re.compile(
     r"'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*",
@@ -24,60 +31,129 @@ def without_strings(text: str) -> str:
     return _QUIET.sub(lambda match: "\n" * match.group().count("\n"), text)
 
 
+_Node = TypeVar("_Node", bound=ast.AST)
+_Answer = TypeVar("_Answer")
+
+
+def kept(question: Callable[[_Node], _Answer]) -> Callable[[_Node], _Answer]:
+    """Keep the answer of `question` at the node itself: nodes never change, and a load asks several times.
+
+    The answer must not be changed, and must not refer to the node.
+    """
+    key = f"_{question.__module__}.{question.__qualname__}"
+
+    def ask(node: _Node) -> _Answer:
+        answers: dict[str, Any] = vars(node)
+        if key not in answers:
+            answers[key] = question(node)
+        return answers[key]  # type: ignore[no-any-return]
+
+    ask.__doc__ = question.__doc__
+    return ask
+
+
+# Every load walks its text several times, and `ast.walk` would be most of the time that a load takes beside
+# Taichi: two thirds of its nodes are contexts and operators, which are objects without children or names.
+_CHILDLESS = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "kind", "simple", "conversion", "level"}
+)
+_fields: dict[type, tuple[str, ...]] = {ast.Name: (), ast.Constant: ()}
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Return what `ast.iter_child_nodes` gives, in its order, without contexts and operators."""
+    kind = type(node)
+    fields = _fields.get(kind)
+    if fields is None:
+        fields = _fields[kind] = tuple(name for name in kind._fields if name not in _CHILDLESS)
+    found: list[ast.AST] = []
+    for name in fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif type(value) is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
+    return found
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """Return what `ast.walk` gives, in its order, without contexts and operators."""
+    found = [node]
+    for one in found:
+        found += children(one)
+    return found
+
+
 def bound(body: Iterable[ast.AST]) -> set[str]:
     """Names that these statements bind in their own scope (a function's body binds nothing outside it)."""
     names: set[str] = set()
     for node in body:
         for child in _same_scope(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
-                names.add(child.id)
-            elif isinstance(child, _Function | ast.ClassDef):
+            if isinstance(child, ast.Name):
+                if not isinstance(child.ctx, ast.Load):
+                    names.add(child.id)
+            elif isinstance(child, _DEFINITIONS):
                 names.add(child.name)
             elif isinstance(child, ast.alias):
                 if child.name != "*":
                     names.add(child.asname or child.name.split(".")[0])
-            elif isinstance(child, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and child.name:
-                names.add(child.name)
+            elif isinstance(child, _NAMING):
+                if child.name:
+                    names.add(child.name)
             elif isinstance(child, ast.MatchMapping) and child.rest:
                 names.add(child.rest)
     return names
 
 
-def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
+def _same_scope(node: ast.AST) -> list[ast.AST]:
     """Walk a statement without entering function bodies, class bodies, lambdas and comprehensions."""
-    yield node
-    if isinstance(node, _Function | ast.ClassDef | ast.Lambda):
-        return
-    if isinstance(node, _COMPREHENSIONS):
-        # Only a walrus inside a comprehension binds in the scope around it.
-        for child in ast.walk(node):
-            if isinstance(child, ast.NamedExpr):
-                yield child.target
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _same_scope(child)
+    found = [node]
+    for one in found:
+        if isinstance(one, _SCOPES):
+            continue
+        if isinstance(one, _COMPREHENSIONS):
+            # Only a walrus inside a comprehension binds in the scope around it.
+            found += [child.target for child in walk(one) if isinstance(child, ast.NamedExpr)]
+        else:
+            found += children(one)
+    return found
 
 
 def reads(node: ast.AST) -> set[str]:
     """Names that a statement or expression reads from the scopes around it, nested functions included."""
+    names: set[str] = set()
+    _add_reads(node, names)
+    return names
+
+
+def _add_reads(node: ast.AST, names: set[str]) -> None:
     if isinstance(node, ast.Name):
-        return set() if isinstance(node.ctx, ast.Store) else {node.id}
-    if isinstance(node, _Function | ast.Lambda):
-        return _reads_of_function(node)
-    if isinstance(node, ast.ClassDef):
+        if not isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    elif isinstance(node, ast.Constant):
+        pass
+    elif isinstance(node, _FUNCTIONS):
+        names |= _reads_of_function(node)
+    elif isinstance(node, ast.ClassDef):
         inner = _union(node.body)
-        methods = _union([s for s in node.body if isinstance(s, _Function | ast.ClassDef)])
+        methods = _union([s for s in node.body if isinstance(s, _DEFINITIONS)])
         outer = _union([*node.decorator_list, *node.bases, *node.keywords])
-        return outer | methods | (inner - bound(node.body))
-    if isinstance(node, _COMPREHENSIONS):
+        names |= outer | methods | (inner - bound(node.body))
+    elif isinstance(node, _COMPREHENSIONS):
         targets = bound([generator.target for generator in node.generators])
-        return _union(ast.iter_child_nodes(node)) - targets
-    if isinstance(node, ast.AugAssign):
-        target = {node.target.id} if isinstance(node.target, ast.Name) else reads(node.target)
-        return target | reads(node.value)
-    return _union(ast.iter_child_nodes(node))
+        names |= _union(children(node)) - targets
+    elif isinstance(node, ast.AugAssign):
+        if isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        else:
+            _add_reads(node.target, names)
+        _add_reads(node.value, names)
+    else:
+        for child in children(node):
+            _add_reads(child, names)
 
 
+@kept
 def _reads_of_function(node: _Function | ast.Lambda) -> set[str]:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -98,13 +174,14 @@ def _reads_of_function(node: _Function | ast.Lambda) -> set[str]:
 def _union(nodes: Iterable[ast.AST]) -> set[str]:
     names: set[str] = set()
     for node in nodes:
-        names |= reads(node)
+        _add_reads(node, names)
     return names
 
 
+@kept
 def declared_global(node: ast.AST) -> set[str]:
     """Names that ``global`` or ``nonlocal`` statements anywhere below `node` name."""
-    return {name for n in ast.walk(node) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    return {name for n in walk(node) if isinstance(n, _OUTWARD) for name in n.names}
 
 
 def wanted(tree: ast.Module) -> tuple[str, ...]:
@@ -137,10 +214,11 @@ def decorated(tree: ast.Module, marks: frozenset[str]) -> list[Decorated]:
     return found
 
 
+@kept
 def imports(tree: ast.Module) -> set[str]:
     """Full names of the modules that the text imports anywhere."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -18,7 +18,7 @@ from typing import Any
 
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
-from rekernel.languages import Built, Draft, Request, pytext
+from rekernel.languages import Built, Draft, Request, plain, pytext
 from rekernel.languages.taichi.kinds import PREFIX
 from rekernel.languages.taichi.package import LOCK
 from rekernel.source import Source
@@ -63,7 +63,7 @@ class TaichiLanguage:
 
     def titles_of_broken(self, text: str) -> tuple[str, ...]:
         """Return kernel names of a text that does not parse, so that its error lands at the right id."""
-        return tuple(_NAMED.findall(text))
+        return tuple(_NAMED.findall(plain(text)))
 
     def build(self, request: Request) -> Built:
         """See `Language.build`."""

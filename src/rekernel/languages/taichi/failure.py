@@ -83,6 +83,33 @@ def source_error(
     return made
 
 
+def helper_error(error: BaseException, file: str, kernel_id: str, number: int, language: str) -> KernelSourceError:
+    """Turn what a local module raised while it was imported anew into an error at the module's own line."""
+    line = column = None
+    if isinstance(error, SyntaxError):
+        line, column = error.lineno, error.offset
+    traceback = error.__traceback__
+    while traceback is not None and not isinstance(error, SyntaxError):
+        if traceback.tb_frame.f_code.co_filename == file:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            source = stream.read()
+    except OSError:
+        source = ""
+    return KernelSourceError(
+        _message(error),
+        kernel_id=kernel_id,
+        version=number,
+        language=language,
+        source=source,
+        filename=file,
+        line=line,
+        column=column or None,
+    )
+
+
 def _place(error: BaseException, text: Text, line: int | None) -> Spot:
     if isinstance(error, SyntaxError) and error.lineno and error.filename is not None and error.filename in texts:
         end = error.end_offset if error.end_lineno == error.lineno else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import threading
 import types
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
 from rekernel.errors import ArgumentTypeError, KernelSourceError
-from rekernel.languages.taichi import signature
+from rekernel.languages.forked import is_inherited
+from rekernel.languages.taichi import helpers, signature
 from rekernel.languages.taichi.failure import source_error
 from rekernel.languages.taichi.package import LOCK, Package
 
@@ -61,7 +61,9 @@ def _guarded_class(package: Package) -> type:
             key = kwargs.get("key", args[0] if args else None)
             if key is not None and key in self.compiled_kernels:
                 return base.materialize(self, *args, **kwargs)
-            with checked_stores(package):
+            version: TaichiVersion = self._rekernel_guard.owner
+            title = f"{version.text.kernel_id}.{self.func.__name__}"
+            with helpers.as_loaded(version.helpers, title), checked_stores(package):
                 return base.materialize(self, *args, **kwargs)
 
         body: dict[str, Any] = {"__call__": call, "__module__": __name__, "__doc__": base.__doc__}
@@ -135,16 +137,20 @@ def _python_type(value: Any) -> str:
     return "[Tensor]" if kind in ("Matrix", "Vector") or isinstance(value, list | tuple) else ""
 
 
+def refuse_inherited(package: Package, title: str) -> None:
+    """Raise in a forked child that would use its parent's program: the program's threads are not there."""
+    if package.program is not None and is_inherited(package.runtime):
+        raise RuntimeError(
+            f"{title}: Taichi's program does not work in a forked child process (pid {os.getpid()}); start the child "
+            "with multiprocessing's 'spawn' method, call ti.init in the child, or make Taichi calls only in the parent"
+        )
+
+
 def _stale(guard: Any) -> Any:
     """Asked by the guard when the program it was made for is not the running one, or in a forked child."""
     version: TaichiVersion = guard.owner
-    if version.fork_generation != _native.fork_generation():
-        raise RuntimeError(
-            f"{version.text.kernel_id}.{guard.name}: Taichi does not work in a forked child process "
-            f"(pid {os.getpid()}); start the child with multiprocessing's 'spawn' method, or make Taichi "
-            "calls only in the parent"
-        )
     package = version.package
+    refuse_inherited(package, f"{version.text.kernel_id}.{guard.name}")
     program = package.program
     if program is None:
         alias = package.module.__name__
@@ -174,7 +180,11 @@ def explain(version: TaichiVersion, guard: Any, error: BaseException) -> BaseExc
     compilation = getattr(exceptions, "TaichiCompilationError", None) or exceptions.QuadrantsCompilationError
     if isinstance(error, compilation):
         return source_error(
-            error, version.text, line=definition_line(guard), names=version.known_names(guard), hints=version.hints
+            error,
+            version.text,
+            line=version.definition_line(guard.call.__self__),
+            names=version.known_names(guard),
+            hints=version.hints,
         )
     message = str(error)
     if "main_thread_id" in message:
@@ -191,12 +201,6 @@ def explain(version: TaichiVersion, guard: Any, error: BaseException) -> BaseExc
     return error
 
 
-def definition_line(guard: Any) -> int | None:
-    """Return the line of the text on which the kernel's ``def`` stands."""
-    function = inspect.unwrap(guard.call.__self__.func)
-    return int(function.__code__.co_firstlineno)
-
-
 def weaken(package: Package, kernels: list[Any], before: int) -> None:
     """Turn the entries that a text added to Taichi's own list of kernels into weak ones.
 
@@ -204,6 +208,8 @@ def weaken(package: Package, kernels: list[Any], before: int) -> None:
     removal is a trap, because a kernel that is not in the list is not reset by the next ``ti.init``.
     """
     entries = package.runtime.kernels
+    if not isinstance(entries, list):
+        return  # taichi_forge holds its kernels weakly by itself
     mine = {id(kernel) for kernel in kernels}
     entries[:] = [e for e in entries[:before] if not (isinstance(e, _WeakKernel) and e.reference() is None)] + [
         _WeakKernel(entry) if id(entry) in mine else entry for entry in entries[before:]

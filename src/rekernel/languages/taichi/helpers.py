@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
+import importlib.util
+import linecache
 import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.abc import SourceLoader
 from types import ModuleType
 from typing import Any
+
+from rekernel.excerpt import split_lines
 
 _INSTALLED = tuple(
     {
@@ -26,24 +32,62 @@ _INSTALLED = tuple(
 )
 
 
+_RACY = 2_000_000_000  # ns: within the coarsest tick of a file system, two contents may have one stamp
+
+#: How often each module was imported anew by `refresh`: what was made before then is code of another content.
+_imports: dict[str, int] = {}
+
+
 @dataclass
 class Helper:
     """One local module as it was when the text ran."""
 
     name: str
     file: str
-    stamp: tuple[int, int]
-    digest: bytes
+    stamp: tuple[int, ...] | None
+    content: bytes
+    imports: int
 
     def unchanged(self) -> bool:
         """Whether the file has the content that was read; its time stamp alone decides nothing."""
         stamp = _stamp(self.file)
-        if stamp == self.stamp:
+        if stamp is not None and stamp == self.stamp:
             return True
-        if stamp is None or _digest(self.file) != self.digest:
+        if _read(self.file) != self.content:
             return False
         self.stamp = stamp
         return True
+
+
+@contextmanager
+def as_loaded(helpers: Iterable[Helper], title: str) -> Iterator[None]:
+    """While a kernel is translated, let Taichi read the helpers' text as it was when their functions were made.
+
+    Taichi reads it at every new specialisation, by file name and line, long after the file may have changed.
+    """
+    entries: dict[str, Any] = {}
+    try:
+        for helper in helpers:
+            if _imports.get(helper.name, 0) != helper.imports:
+                raise RuntimeError(
+                    f"{title}: the module {helper.name!r} was imported anew since this version was loaded, and this "
+                    "call needs it for a new kind of arguments; load the text again"
+                )
+            for file in {helper.file, getattr(sys.modules.get(helper.name), "__file__", None) or helper.file}:
+                entries[file] = linecache.cache.get(file)
+                text = importlib.util.decode_source(helper.content)
+                # Without a time, so that linecache does not compare it with the file.
+                linecache.cache[file] = (len(text), None, [f"{line}\n" for line in split_lines(text)], file)
+        yield
+    finally:
+        for file, entry in entries.items():
+            linecache.cache.pop(file, None)
+            if entry is not None:
+                linecache.cache[file] = entry
+
+
+class HelperError(Exception):
+    """A local module could not be imported anew: the text is its file, the cause says why."""
 
 
 @dataclass
@@ -58,6 +102,7 @@ class Refresh:
         for module, content in self.saved:
             module.__dict__.clear()
             module.__dict__.update(content)
+            _imports[module.__name__] -= 1
 
 
 def local_helpers(imported: Iterable[str]) -> list[Helper]:
@@ -75,14 +120,14 @@ def _collect(module: ModuleType | None, found: dict[str, Helper], depth: int) ->
     path = os.path.realpath(file)
     if not path.endswith(".py") or path.startswith(_INSTALLED) or module.__name__ == "__main__":
         return
-    stamp = _stamp(path)
-    if stamp is None:
+    stamp, content = _stamp(path), _read(path)
+    if content is None:
         return
     for value in list(vars(module).values()):
         owner = value if isinstance(value, ModuleType) else sys.modules.get(getattr(value, "__module__", None) or "")
         if owner is not module:
             _collect(owner, found, depth + 1)
-    found[module.__name__] = Helper(module.__name__, path, stamp, _digest(path))
+    found[module.__name__] = Helper(module.__name__, path, stamp, content, _imports.get(module.__name__, 0))
 
 
 def refresh(helpers: Iterable[Helper]) -> Refresh:
@@ -93,25 +138,46 @@ def refresh(helpers: Iterable[Helper]) -> Refresh:
         if module is not None and not helper.unchanged():
             result.saved.append((module, dict(module.__dict__)))
             result.names.append(helper.name)
+            _imports[helper.name] = _imports.get(helper.name, 0) + 1
             try:
-                importlib.reload(module)
+                _import_anew(module)
+            except Exception as error:
+                result.undo()
+                raise HelperError(helper.file) from error
             except BaseException:
                 result.undo()
                 raise
     return result
 
 
-def _stamp(file: str) -> tuple[int, int] | None:
+def _import_anew(module: ModuleType) -> None:
+    """Import a module again from its text: cached bytecode counts as valid for a second after a save."""
+    file = str(module.__file__)
+    spec = importlib.util.find_spec(module.__name__) if "." not in module.__name__ else module.__spec__
+    if spec is None or not isinstance(spec.loader, SourceLoader) or spec.origin is None:
+        importlib.reload(module)
+        return
+    linecache.cache.pop(file, None)
+    content = _read(spec.origin)
+    if content is None:
+        raise ImportError(f"the local module {module.__name__!r} is gone: {spec.origin}")
+    exec(spec.loader.source_to_code(content, file), module.__dict__)
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    """Return what changes with every write, or None where two writes could still look the same."""
     try:
         found = os.stat(file)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _RACY:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def _digest(file: str) -> bytes:
+def _read(file: str) -> bytes | None:
     try:
         with open(file, "rb") as stream:
-            return hashlib.blake2b(stream.read()).digest()
+            return stream.read()
     except OSError:
-        return b""
+        return None

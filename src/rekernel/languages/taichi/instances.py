@@ -24,7 +24,7 @@ def instances(cls: type) -> list[Any]:
     return [r for r in gc.get_referrers(cls) if type(r) is cls]
 
 
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 
 
 def move(old: Mapping[str, type], new: Mapping[str, type]) -> list[Undo]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -114,9 +113,22 @@ def arguments(kernel: Any) -> list[Any]:
     return list(found)
 
 
-def plain_function(kernel: Any) -> Any:
-    """Return the Python function that a kernel or func object was made from."""
-    return inspect.unwrap(kernel.func)
+def features_of(package: Package, kernel: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what tells one specialisation of a kernel from another, for a call with these arguments."""
+    if package.name == "quadrants":
+        return tuple(kernel.mapper.lookup(package.impl.current_cfg().raise_on_templated_floats, values)[1])
+    return tuple(kernel.mapper.extract(values))
+
+
+def prepare_to_compile(package: Package, kernel: Any) -> None:
+    """Give a quadrants kernel what its own first call would give it before compiling."""
+    if package.name == "quadrants":
+        kernel.raise_on_templated_floats = package.impl.current_cfg().raise_on_templated_floats
+
+
+def kernels_of(package: Package) -> list[Any]:
+    """Return the entries of the package's own list of kernels, which is a set of weak references in taichi_forge."""
+    return list(package.runtime.kernels)
 
 
 def pending(runtime: Any) -> bool:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel.languages.taichi import instances
 from rekernel.languages.taichi.failure import source_error
-from rekernel.languages.taichi.guards import definition_line
-from rekernel.languages.taichi.package import arguments, pending, specialisations
+from rekernel.languages.taichi.package import arguments, features_of, pending, prepare_to_compile, specialisations
 
 if TYPE_CHECKING:
     from rekernel.languages.taichi.version import TaichiVersion
@@ -42,7 +41,7 @@ def precheck(version: TaichiVersion, previous: TaichiVersion | None, check: Any,
                 _compile(version, kernel, features, values)
             except Exception as error:
                 guard = kernel._rekernel_guard
-                names, line = version.known_names(guard), definition_line(guard)
+                names, line = version.known_names(guard), version.definition_line(kernel)
                 raise source_error(
                     error, version.text, keeps=keeps, line=line, names=names, hints=version.hints
                 ) from error
@@ -76,8 +75,8 @@ def _known(
         kernel = version.entries[name].call.__self__
         if len(args) != len(arguments(kernel)):
             raise TypeError(f"check= gives {len(args)} arguments for {name}(), which takes {len(arguments(kernel))}")
-        yield kernel, kernel.mapper.extract(args), args
-    if check is False or version.package.name == "quadrants":
+        yield kernel, features_of(version.package, kernel, args), args
+    if check is False:
         return
     for place, kernel in version.kernels.items():
         if not arguments(kernel) and _primal(kernel) and not version.waits_for_globals(kernel):
@@ -128,13 +127,10 @@ def _translate(
                 or not _fits(annotation, old_annotation, feature)
             ):
                 return None
-            element, rank, grad, _ = feature
-            feature = (
-                element,
-                rank,
-                grad if annotation.needs_grad is None else annotation.needs_grad,
-                annotation.boundary,
-            )
+            element, rank, grad, boundary, *more = feature
+            grad = grad if annotation.needs_grad is None else annotation.needs_grad
+            boundary = boundary if annotation.boundary == old_annotation.boundary else annotation.boundary
+            feature = (element, rank, grad, boundary, *more)
         elif kind in _FEATURED:
             if type(old_annotation) is not type(annotation) or feature is _UNKNOWN:
                 return None
@@ -158,12 +154,10 @@ def _fits(new: Any, old: Any, feature: tuple[Any, ...]) -> bool:
 
 def _compile(version: TaichiVersion, kernel: Any, features: Any, values: tuple[Any, ...]) -> None:
     package = version.package
-    if package.name == "quadrants":
-        kernel.ensure_compiled(*values)
-        return
+    prepare_to_compile(package, kernel)
     mapping = kernel.mapper.mapping
     number = mapping.setdefault(tuple(features), len(mapping))
     key = (kernel.func, number, kernel.autodiff_mode)
-    kernel.materialize(key=key, args=values, arg_features=tuple(features))
+    kernel.materialize(key, values, tuple(features))
     program = package.program
     program.compile_kernel(program.config(), program.get_device_caps(), specialisations(kernel)[key])

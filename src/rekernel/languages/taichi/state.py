@@ -53,23 +53,25 @@ class Plan:
     """For a statement that runs: names whose old value may take the new one's place."""
 
 
+@pytext.kept
 def statements(tree: ast.Module) -> list[Statement]:
     """Describe the top-level statements of a text."""
     return [_statement(node) for node in tree.body]
 
 
 def _statement(node: ast.stmt) -> Statement:
+    nodes = pytext.walk(node)
     return Statement(
         digest=ast.dump(node),
         binds=frozenset(pytext.bound([node]) | pytext.declared_global(node)),
         mutates=frozenset(_mutated(node)),
         reads=frozenset(pytext.reads(node)),
-        defines=any(isinstance(n, _DEFINITIONS) for n in ast.walk(node)),
+        defines=any(isinstance(n, _DEFINITIONS) for n in nodes),
         is_class=isinstance(node, ast.ClassDef),
         is_import=isinstance(node, ast.Import | ast.ImportFrom),
         lays_out=any(
             isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _LAYOUT_VERBS
-            for n in ast.walk(node)
+            for n in nodes
         ),
     )
 
@@ -78,7 +80,7 @@ def _mutated(node: ast.stmt) -> set[str]:
     if isinstance(node, _DEFINITIONS):
         return set()
     found = set()
-    for child in ast.walk(node):
+    for child in pytext.walk(node):
         target: ast.AST | None = None
         if isinstance(child, ast.Subscript | ast.Attribute) and isinstance(child.ctx, ast.Store | ast.Del):
             target = child

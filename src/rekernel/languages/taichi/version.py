@@ -8,12 +8,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from rekernel import _native
 from rekernel.languages import Built, Request, pytext
 from rekernel.languages.taichi import execute, guards, helpers, initguard, instances, kinds, signature, state, written
 from rekernel.languages.taichi.execute import Execution
-from rekernel.languages.taichi.failure import Text, source_error
-from rekernel.languages.taichi.package import LOCK, Package, choose, package
+from rekernel.languages.taichi.failure import Text, helper_error, source_error
+from rekernel.languages.taichi.package import LOCK, Package, choose, kernels_of, package
 from rekernel.languages.taichi.precheck import precheck
 
 
@@ -30,7 +29,6 @@ class TaichiVersion:
         missing = (n for n in request.draft.wants if n not in request.borrowed)
         self.hints = frozenset(n for n in missing if n in request.hints)
         self.program: Any = None
-        self.fork_generation = _native.fork_generation()
         self.entries: dict[str, Any] = {}
         self.kernels: dict[tuple[str, bool], Any] = {}
         self.classes: dict[str, type] = {}
@@ -47,6 +45,12 @@ class TaichiVersion:
         code = guard.call.__self__.func.__code__
         return set(self.globals) | set(code.co_varnames) | set(code.co_names)
 
+    def definition_line(self, kernel: Any) -> int:
+        """Return the line of the text on which a kernel's ``def`` stands, below its decorators."""
+        node = written.functions_of(self.tree).get(kernel.func.__name__)
+        first = int(kernel.func.__code__.co_firstlineno)
+        return node.lineno if node is not None and first <= node.lineno <= first + 20 else first
+
     def waits_for_globals(self, kernel: Any) -> bool:
         """Whether a kernel uses a global that a function of the text will set later (``global x; x = ...``)."""
         late = pytext.declared_global(self.tree)
@@ -55,6 +59,8 @@ class TaichiVersion:
 
     def counterpart(self, previous: TaichiVersion, value: Any) -> Any:
         """Return what this version has under the name that `value` had in the previous one, or `value`."""
+        if isinstance(value, int | float | complex | str):
+            return value  # equal numbers are often one object, and mean nothing by it
         for name, old in previous.globals.items():
             if old is value and name in self.globals and not name.startswith("__"):
                 return self.globals[name]
@@ -112,13 +118,19 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
     previous: TaichiVersion | None = request.previous.private if request.previous is not None else None
     notes: list[str] = []
     with LOCK:
+        guards.refuse_inherited(found, request.kernel_id)
         _materialise(found)
-        helped = helpers.refresh(previous.helpers if previous is not None else ())
+        try:
+            helped = helpers.refresh(previous.helpers if previous is not None else ())
+        except helpers.HelperError as error:
+            cause, file = error.__cause__, str(error)
+            assert cause is not None
+            raise helper_error(cause, file, request.kernel_id, request.number, request.source.language) from cause
         notes += [f"imported anew: {name}" for name in helped.names]
         names = {**found.injected, **request.borrowed}
         execution = Execution(request.source, request.kernel_id, request.number, names)
         version = TaichiVersion(request, found, execution, tree)
-        before = len(found.runtime.kernels)
+        before = len(kernels_of(found))
         try:
             donor = survivor or (previous if request.keep_state else None)
             _run(version, donor, bool(helped.names), notes, again=survivor is not None)
@@ -126,7 +138,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
             keeps = request.keeps
             precheck(version, previous, request.check, keeps)
         except (Exception, SystemExit) as error:
-            execution.discard()
+            _abandon(version, before)
             helped.undo()
             if isinstance(error, TypeError | ValueError) and error.__traceback__ is not None and _is_own(error):
                 raise
@@ -134,11 +146,21 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
                 error, version.text, keeps=request.keeps, names=version.globals, hints=version.hints
             ) from error
         except BaseException:
-            execution.discard()
+            _abandon(version, before)
             helped.undo()
             raise
         execution.settle()
+    # What served before, and the caller's globals, were needed for this build only: a version must not hold them.
+    version.request = dataclasses.replace(request, previous=None, hints={})
     return _built(version, previous, notes)
+
+
+def _abandon(version: TaichiVersion, before: int) -> None:
+    """Forget a text whose run failed: Taichi would hold its kernels, and with them all of its globals, for ever."""
+    found = version.package
+    mine = _made_by(version, before)
+    guards.weaken(found, mine, before)
+    version.execution.discard()
 
 
 def _is_own(error: BaseException) -> bool:
@@ -172,7 +194,7 @@ def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, note
     def is_state(value: Any) -> bool:
         return kinds.is_state(value, program=alive)
 
-    if donor is not None and not helped:
+    if donor is not None and not helped and _has_state(donor, is_state):
         borrowed = version.request.borrowed
         plan = state.plan(
             state.statements(version.tree),
@@ -192,6 +214,11 @@ def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, note
     with initguard.guarded(version.package, notes, again=again):
         version.execution.run(version.tree, plan.skip, plan.adopt, adopt)
     version.program = version.package.program
+
+
+def _has_state(donor: TaichiVersion, is_state: Callable[[Any], bool]) -> bool:
+    """Whether there is anything to plan for: most texts are kernels and nothing else."""
+    return any(is_state(value) for name, value in donor.globals.items() if not name.startswith("__"))
 
 
 def _continues(donor: TaichiVersion, name: str, new: Any) -> bool:
@@ -216,7 +243,7 @@ def same_value(old: Any, new: Any) -> bool:
 def _finish(version: TaichiVersion, before: int) -> None:
     """Find the kernels that the text made, guard them and let Taichi hold them weakly."""
     found = version.package
-    mine = [k for k in found.runtime.kernels[before:] if _globals_of(k) is version.globals]
+    mine = _made_by(version, before)
     functions = written.functions_of(version.tree)
     for kernel in mine:
         guards.guard_kernel(version, kernel, functions)
@@ -235,6 +262,13 @@ def _finish(version: TaichiVersion, before: int) -> None:
     version.helpers = helpers.local_helpers(pytext.imports(version.tree))
     version.prints = {name: kinds.print_of(value) for name, value in own.items()}
     version.state_names = frozenset(n for n, v in own.items() if kinds.is_state(v))
+
+
+def _made_by(version: TaichiVersion, before: int) -> list[Any]:
+    """Return the kernels that the text has made since the package's list had `before` entries."""
+    entries = kernels_of(version.package)
+    new = entries[before:] if isinstance(version.package.runtime.kernels, list) else entries
+    return [kernel for kernel in new if _globals_of(kernel) is version.globals]
 
 
 def _globals_of(kernel: Any) -> Any:

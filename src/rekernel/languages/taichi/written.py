@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from rekernel.languages import pytext
+
 _READERS = frozenset({"static", "grouped", "ndrange", "range", "len", "enumerate", "zip", "print", "int", "float"})
 _READ_ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "n", "m", "grad"})
 _WRITING_METHODS = frozenset({"fill", "assign", "append", "copy_from", "from_numpy"})
@@ -17,22 +19,32 @@ _WRITING_METHODS = frozenset({"fill", "assign", "append", "copy_from", "from_num
 Functions = Mapping[str, ast.FunctionDef]
 
 
+@pytext.kept
 def functions_of(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     """Return the functions of a text by name, methods included (a later one of a name wins)."""
-    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return {node.name: node for node in pytext.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 def written(function: ast.FunctionDef, functions: Functions) -> frozenset[str]:
     """Return the names of the parameters that `function` may write to."""
-    return _written(function, functions, frozenset())
+    # Asked for the kernel, its adjoint and its value: kept at the node, which belongs to these functions alone.
+    known = vars(function)
+    if "_written" not in known:
+        known["_written"] = _written(function, functions, frozenset())
+    return known["_written"]  # type: ignore[no-any-return]
 
 
 def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[str]) -> frozenset[str]:
     parameters = {a.arg for a in function.args.args}
-    parents = {id(child): node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    parents: dict[int, ast.AST] = {}
+    nodes: list[ast.AST] = [function]
+    for node in nodes:
+        below = pytext.children(node)
+        parents.update((id(child), node) for child in below)
+        nodes += below
     active = active | {function.name}
     found = set()
-    for node in ast.walk(function):
+    for node in nodes:
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node.id not in parameters:
             continue
         if node.id not in found and not _only_read(node, parents, functions, active):
