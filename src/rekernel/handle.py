@@ -70,7 +70,7 @@ class KernelHandle(_native.Handle):
         # What the language itself reads from a kernel: Taichi's grad, _primal, _adjoint.
         if name == "__qualname__":
             return self._name
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__wrapped__":  # the user's function, for inspect.getsource
             raise AttributeError(name)
         edition = self._edition
         original = edition.built.originals.get(self._name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rekernel.handle import KernelHandle
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 MISSING: Any = object()
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _DEPTH = 3
+_MOST = 256  # items of a container, or attributes of an object, that are looked at
+_CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
+#: Packages whose objects hold no helpers of the user's, and are many.
+_OTHERS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
+    "numpy", "taichi", "quadrants", "taichi_forge", "torch", "cupy", "rekernel", "matplotlib", "scipy", "sympy", "IPython",
+}  # fmt: skip
 
 
 def lookup(namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> dict[str, Any]:
@@ -38,6 +45,40 @@ def same(borrowed: Mapping[str, Any], namespace: Mapping[str, Any] | None, wants
 
 class View(SimpleNamespace):
     """A helper module as one fixed version: what a text is given in place of the module that follows."""
+
+
+class Delegate:
+    """An object that holds helpers among its attributes, with their fixed versions in place of these."""
+
+    def __init__(self, original: Any, names: Mapping[str, Any]) -> None:
+        vars(self).update(names)
+        self._rekernel_original = original
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_rekernel_original"], name)
+
+
+def _holds_names(value: Any) -> bool:
+    """Whether an object is the user's own and may hold helpers: a namespace, a module, a class, an instance."""
+    kind = type(value)
+    if kind is SimpleNamespace:
+        return True
+    names = getattr(value, "__dict__", None)
+    if names is None or len(names) > _MOST or callable(value) and not isinstance(value, type):
+        return False
+    module = value.__name__ if kind is ModuleType else (value if isinstance(value, type) else kind).__module__
+    return module.split(".")[0] not in _OTHERS and not module.startswith("_rekernel_live.")
+
+
+def _refilled(container: Any, items: list[Any]) -> Any:
+    """Return a container like this one with other items."""
+    if isinstance(container, Mapping):
+        if isinstance(container, MappingProxyType):
+            return dict(zip(container, items, strict=True))
+        made = copy.copy(container)
+        made.update(zip(list(container), items, strict=True))  # type: ignore[attr-defined]
+        return made
+    return type(container)._make(items) if hasattr(container, "_make") else type(container)(items)
 
 
 Resolve = Callable[["Live"], Edition]
@@ -68,12 +109,15 @@ def resolve(
                 return value._pin.built.originals.get(value._name, value)
             used[id(value._live)] = value._live
             return edition_of(value._live).built.originals.get(value._name, value)
-        if depth < _DEPTH and kind in (list, tuple, dict) and len(value) <= 256:
-            items = value.values() if kind is dict else value
+        if depth < _DEPTH and isinstance(value, _CONTAINERS) and len(value) <= _MOST:
+            items = list(value.values() if isinstance(value, Mapping) else value)
             made = [one(item, depth + 1) for item in items]
-            if all(a is b for a, b in zip(made, items, strict=True)):
-                return value
-            return dict(zip(value, made, strict=True)) if kind is dict else kind(made)
+            return value if all(a is b for a, b in zip(made, items, strict=True)) else _refilled(value, made)
+        if depth < _DEPTH and _holds_names(value):
+            names = dict(vars(value))
+            made = [one(item, depth + 1) for item in names.values()]
+            new = {n: b for (n, a), b in zip(names.items(), made, strict=True) if a is not b}
+            return Delegate(value, new) if new else value
         found = find(value)
         if found is not None:
             live, name = found

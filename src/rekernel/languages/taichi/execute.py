@@ -27,6 +27,14 @@ from rekernel.source import Source
 
 _serial = itertools.count(1)
 _UNSAFE = re.compile(r"\W+")
+#: A form feed before code starts the indent anew for Python; Taichi makes a blank of it, which is another indent.
+_FEED = re.compile(r"(?<![^\r\n])[ \t\f]*\f")
+#: Where ``linecache`` splits a text that it gets from a loader, and no compiler does.
+_BREAKS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+def _readable(code: str) -> str:
+    return _BREAKS.sub(" ", _FEED.sub("", code))
 
 
 class SourceLoader:
@@ -40,7 +48,7 @@ class SourceLoader:
 
     def get_source(self, fullname: str) -> str:
         """Return the text, whatever name is asked for."""
-        return self.text.source.code
+        return _readable(self.text.source.code)
 
 
 class Shadow(types.ModuleType):
@@ -84,7 +92,7 @@ class Execution:
         )
         self.injected = frozenset(self.globals)
         code = source.code
-        lines = [line + "\n" for line in split_lines(code)]
+        lines = [line + "\n" for line in split_lines(_FEED.sub("", code))]
         linecache.cache[self.filename] = (len(code), None, lines, self.filename)
         sys.modules[self.module_name] = module
         weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
@@ -118,7 +126,7 @@ class Execution:
     def settle(self) -> None:
         """Leave in ``sys.modules`` only what finds the source, so that the text can be freed."""
         shadow = Shadow(self.module_name)
-        only = _TextOnly(self.text.source.code)
+        only = _TextOnly(_readable(self.text.source.code))
         shadow.__file__ = self.filename
         shadow.__loader__ = only  # type: ignore[assignment]
         shadow.__spec__ = ModuleSpec(self.module_name, only, origin=self.filename)  # type: ignore[arg-type]
