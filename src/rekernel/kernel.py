@@ -5,24 +5,75 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 
-__all__ = ["Kernel", "Parameter"]
+__all__ = ["Extent", "Kernel", "Parameter", "Slot"]
+
+Extent = int | str | None
+"""An extent of an array: fixed, named (equal wherever the name occurs), or free."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel."""
+    """One parameter of a kernel, as the caller sees it."""
 
     name: str
     """The name, as the user wrote it."""
     kind: str
-    """``array``, ``scalar``, ``template`` or ``other`` (matrices, structs, textures)."""
-    type: str
-    """The type in NumPy's names, as it is shown: ``float64[:, :]``, ``int32``, ``template``."""
+    """``array``, ``scalar``, ``pointer``, ``template`` or ``other`` (matrices, structs, textures)."""
+    type: str = ""
+    """The type in NumPy's names, as it is shown: ``float64[:, :]``, ``int32``. Made from the rest when empty."""
     written: bool = False
     """True for an array that the kernel may write to."""
+    dtype: str | None = None
+    """NumPy's name of the element or scalar type; None where the language does not say, or for records."""
+    ndim: int | None = None
+    """The rank of an array; None for any. A written array of rank 0 also takes an array of one element."""
+    shape: tuple[Extent, ...] = ()
+    """One extent for each axis, or empty when all are free."""
+    strides: tuple[int | None, ...] = ()
+    """One stride for each axis in elements (None: free), or empty when all are free."""
+    trailing: int = 0
+    """How many trailing axes of fixed extent the caller may leave out."""
+    order: str = "any"
+    """``any`` strides, or ``C`` for C-contiguous arrays only (raw pointers)."""
+    restrict: bool = False
+    """Whether the text promises that no other argument overlaps this one."""
+    fields: tuple[tuple[str, str, int], ...] = ()
+    """For arrays of records: name, dtype and byte offset of each field that the kernel uses."""
+    itemsize: int = 0
+    """For arrays of records: the size of one record in bytes."""
+
+    def __post_init__(self) -> None:
+        if not self.type:
+            object.__setattr__(self, "type", self._shown())
+
+    def _shown(self) -> str:
+        element = self.dtype or ("record" if self.fields else "any")
+        if self.kind == "scalar":
+            return element
+        const = "" if self.written else "const "
+        if self.ndim is None:
+            return f"{const}{element}*"
+        extents = self.shape or (None,) * self.ndim
+        return f"{const}{element}[{', '.join(':' if e is None else str(e) for e in extents)}]"
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One argument of a compiled function: what is derived from which parameter."""
+
+    kind: str
+    """``pointer``, ``shape``, ``stride`` (in elements) or ``scalar``."""
+    parameter: str
+    """The parameter's name."""
+    axis: int = 0
+    """Of which axis, for a shape or stride."""
+    dtype: str = "int64"
+    """The C type of a shape or stride, in NumPy's name. A pointer or scalar has its parameter's type."""
+    field: str = ""
+    """For arrays of records: the field that a pointer points to."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +94,17 @@ class Kernel:
     """The type of the return value in NumPy's names, or None."""
     line: int | None = None
     """The line of the user's text on which the kernel begins."""
+    slots: tuple[Slot, ...] = ()
+    """The arguments of the compiled function, in its order; empty where another tool compiles."""
+    function: str = ""
+    """The name of the compiled function, where it is not `name`."""
+    headers: tuple[str, ...] = ()
+    """Headers that the code needs and does not include itself: ``<cmath>``, ``"x.h"``."""
+    policy: str = "python"
+    """What a wrong call raises: ``python`` (TypeError in Python's wording) or ``pystencils`` (keyword only,
+    KeyError for a missing one, unknown ones ignored)."""
+    openmp: bool = False
+    """Whether the code uses OpenMP."""
 
     @property
     def signature(self) -> inspect.Signature:
