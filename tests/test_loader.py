@@ -42,7 +42,7 @@ def test_a_successful_load_prints_nothing(loader: KernelLoader, capfd: pytest.Ca
 
 
 def test_a_text_with_only_skipped_functions_loads_under_an_id(loader: KernelLoader) -> None:
-    module = loader.load("skip big: it takes a struct", "odd")
+    module = loader.load("skip big: it takes a struct", "odd", language="toy")
     with pytest.raises(AttributeError, match="it takes a struct"):
         _ = module.big
 
@@ -156,7 +156,7 @@ def test_the_error_names_id_next_version_line_and_what_keeps_running(loader: Ker
 
 def test_the_original_exception_is_the_cause(loader: KernelLoader) -> None:
     with pytest.raises(KernelSourceError) as caught:
-        loader.load("shift := 1 / 0", "heat")
+        loader.load("shift := 1 / 0", "heat", language="toy")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
@@ -444,7 +444,7 @@ def test_what_a_loader_lets_go_is_retired_once(toy: Toy, loader: KernelLoader) -
 
 def test_what_a_failed_load_has_built_already_is_retired(toy: Toy, loader: KernelLoader) -> None:
     helper = loader.load("shift := 1", "helper", language="toy")
-    loader.load("step(x) = x + helper.shift", namespace={"helper": helper})
+    loader.load("sum := helper.shift + 1\nstep(x) = sum * x", namespace={"helper": helper})
     toy.log.clear()
     with pytest.raises(KernelSourceError):
         loader.load("nothing := 1", "helper")

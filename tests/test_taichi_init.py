@@ -132,6 +132,36 @@ class C:
         old.go()
 
 
+def test_an_object_made_in_the_running_program_by_a_text_that_is_older_than_it_works():
+    ti.reset()
+    with KernelLoader() as loader:
+        m = loader.load("""
+@ti.data_oriented
+class C:
+    def __init__(self):
+        self.f = ti.field(ti.f32, shape=1)
+        self.go()
+    @ti.kernel
+    def go(self):
+        self.f[0] += 1.0
+
+def main():
+    ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)
+    c = C()
+    c.go()
+    return c
+""")
+        main = m.main
+        first = main()
+        assert first.f[0] == 2
+        second = main()
+        assert second.f[0] == 2
+        with pytest.raises(RuntimeError, match="made before ti.init"):
+            first.go()
+        second.go()
+        assert second.f[0] == 3
+
+
 def test_a_dead_field_of_the_namespace_is_named(loader):
     space = {"x": ti.field(ti.f32, shape=2)}
     m = loader.load("@ti.kernel\ndef up():\n    for i in x:\n        x[i] += 1.0\n", namespace=space)

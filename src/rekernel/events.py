@@ -25,7 +25,8 @@ def next_key() -> int:
 def tell(loader: KernelLoader, event: ReloadEvent) -> None:
     """Log an event and hand it to the loader's callbacks; what a callback raises is logged and stops nothing."""
     level = logging.WARNING if event.kind == "failed" else logging.INFO
-    log.log(level, "%s", _line(event), extra={"rekernel": event})
+    if log.isEnabledFor(level):
+        log.log(level, "%s", _line(event), extra={"rekernel": event})
     for callback in list(loader._callbacks.values()):
         try:
             callback(event)

@@ -21,7 +21,8 @@ _MOST = 256  # items of a container, or attributes of an object, that are looked
 _CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
 #: Packages whose objects hold no helpers of the user's, and are many.
 _OTHERS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
-    "numpy", "taichi", "quadrants", "taichi_forge", "torch", "cupy", "rekernel", "matplotlib", "scipy", "sympy", "IPython",
+    "numpy", "taichi", "quadrants", "taichi_forge", "torch", "cupy", "rekernel", "matplotlib", "scipy", "sympy",
+    "IPython",
 }  # fmt: skip
 
 
@@ -64,7 +65,7 @@ def _holds_names(value: Any) -> bool:
     if kind is SimpleNamespace:
         return True
     names = getattr(value, "__dict__", None)
-    if names is None or len(names) > _MOST or callable(value) and not isinstance(value, type):
+    if names is None or len(names) > _MOST or (callable(value) and not isinstance(value, type)):
         return False
     module = value.__name__ if kind is ModuleType else (value if isinstance(value, type) else kind).__module__
     return module.split(".")[0] not in _OTHERS and not module.startswith("_rekernel_live.")

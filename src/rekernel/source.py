@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -34,12 +35,16 @@ class Source:
 
         Lines keep their numbers: nothing is put before them and none is taken away.
         """
-        return dedented(self.text)[0]
+        return self._dedented[0]
 
     @property
     def dedent(self) -> int:
         """How many columns `code` lost at the left, to be added to every reported column."""
-        return dedented(self.text)[1]
+        return self._dedented[1]
+
+    @cached_property
+    def _dedented(self) -> tuple[str, int]:
+        return dedented(self.text)
 
 
 def dedented(text: str) -> tuple[str, int]:

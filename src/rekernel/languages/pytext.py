@@ -78,7 +78,12 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 def walk(node: ast.AST) -> list[ast.AST]:
     """Return what `ast.walk` gives, in its order, without contexts and operators."""
-    found = [node]
+    return [node, *_below(node)]
+
+
+@kept
+def _below(node: ast.AST) -> list[ast.AST]:
+    found = children(node)
     for one in found:
         found += children(one)
     return found

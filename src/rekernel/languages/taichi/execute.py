@@ -23,6 +23,7 @@ from typing import Any
 from rekernel.excerpt import split_lines
 from rekernel.languages.taichi.failure import Text
 from rekernel.languages.taichi.kinds import PREFIX
+from rekernel.languages.taichi.state import Plan
 from rekernel.source import Source
 
 _serial = itertools.count(1)
@@ -105,18 +106,25 @@ class Execution:
         self.warnings += [f"line {w.lineno}: {w.message}" for w in caught]
         return code
 
-    def run(
-        self, tree: ast.Module, skip: frozenset[int], stops: Mapping[int, Any], after: Callable[[int], None]
-    ) -> None:
-        """Run the statements except `skip`; after each one numbered in `stops`, call `after` with its number."""
+    def run(self, tree: ast.Module, plan: Plan, wanted: Callable[[int], bool], adopt: Callable[[int], None]) -> None:
+        """Run the statements as planned: ask `wanted` for those that may run, tell `adopt` of those that make state.
+
+        Both want to see what the statements before have done, so the text runs in as many pieces as they need.
+        """
         pending: list[ast.stmt] = []
         for index, statement in enumerate(tree.body):
-            if index not in skip:
-                pending.append(statement)
-            if index in stops:
+            if index in plan.skip:
+                continue
+            if index in plan.maybe:
                 self._exec(pending)
                 pending = []
-                after(index)
+                if not wanted(index):
+                    continue
+            pending.append(statement)
+            if index in plan.adopt:
+                self._exec(pending)
+                pending = []
+                adopt(index)
         self._exec(pending)
 
     def _exec(self, body: list[ast.stmt]) -> None:

@@ -7,7 +7,7 @@ import re
 import types
 import weakref
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import line_of, split_lines
@@ -125,6 +125,10 @@ def _place(error: BaseException, text: Text, line: int | None) -> Spot:
         if name in texts:
             found = Spot(texts[name], traceback.tb_lineno)
         traceback = traceback.tb_next
+    if found is not None and found.line is not None:
+        lines = split_lines(found.text.source.code)
+        while found.line < len(lines) and lines[found.line - 1].lstrip().startswith("@"):
+            found = replace(found, line=found.line + 1)  # a decorator complains of what is below it
     return found or Spot(text)
 
 
@@ -165,6 +169,8 @@ def _message(error: BaseException) -> str:
         return str(error.msg)
     if isinstance(error, SystemExit):
         return f"the text ends the program (SystemExit: {error.code})"
+    if "not placed" in str(error):
+        return "the field has no shape and no place yet: give it a shape, or place it with ti.root"
     lines = [line.rstrip() for line in split_lines(_COLOUR.sub("", str(error)))]
     last_hint = max((i for i, line in enumerate(lines) if _HINT.match(line) or _PLACE.search(line)), default=-1)
     rest = [line.strip() for line in lines[last_hint + 1 :] if line.strip()]

@@ -33,10 +33,13 @@ def guard_kernel(version: TaichiVersion, kernel: Any, functions: Mapping[str, as
     """
     package = version.package
     kernel.__class__ = _guarded_class(package)
+    rows = version.rows.get(kernel.func)
+    if rows is None:  # a kernel and its adjoint have one
+        rows = version.rows[kernel.func] = signature.rows(package, kernel, functions)
     guard = _native.Guard(
         types.MethodType(package.kernel_class.__call__, kernel),
         kernel.func.__name__,
-        signature.rows(package, kernel, functions),
+        rows,
         owner=version,
         runtime=(package.impl, package.runtime_name, "prog"),
         # Before any ``ti.init`` there is no program: this one never matches, so that `_stale` is asked.
@@ -66,7 +69,11 @@ def _guarded_class(package: Package) -> type:
             with helpers.as_loaded(version.helpers, title), checked_stores(package):
                 return base.materialize(self, *args, **kwargs)
 
-        body: dict[str, Any] = {"__call__": call, "__module__": __name__, "__doc__": base.__doc__}
+        def reset(self: Any) -> None:
+            base.reset(self)
+            self._rekernel_guard.owner.program_ended()
+
+        body: dict[str, Any] = {"__call__": call, "reset": reset, "__module__": __name__, "__doc__": base.__doc__}
         if package.name != "quadrants":
             body["materialize"] = materialize
         found = type("Kernel", (base,), body)
@@ -178,7 +185,7 @@ def explain(version: TaichiVersion, guard: Any, error: BaseException) -> BaseExc
     if isinstance(error, KernelSourceError):
         return error
     compilation = getattr(exceptions, "TaichiCompilationError", None) or exceptions.QuadrantsCompilationError
-    if isinstance(error, compilation):
+    if isinstance(error, compilation) or "not placed" in str(error):
         return source_error(
             error,
             version.text,

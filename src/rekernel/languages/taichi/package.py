@@ -120,6 +120,11 @@ def features_of(package: Package, kernel: Any, values: tuple[Any, ...]) -> tuple
     return tuple(kernel.mapper.extract(values))
 
 
+def is_class_kernel(kernel: Any) -> bool:
+    """Whether a kernel is a method, called with its object as first argument."""
+    return bool(getattr(kernel, "classkernel", getattr(kernel, "is_classkernel", False)))
+
+
 def prepare_to_compile(package: Package, kernel: Any) -> None:
     """Give a quadrants kernel what its own first call would give it before compiling."""
     if package.name == "quadrants":

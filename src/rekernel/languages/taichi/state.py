@@ -1,9 +1,10 @@
 """Which module-level values of the version before go on in the new one.
 
-Two ways keep state alive. A top-level statement that makes or changes state does not run again while it and
-all that it reads are unchanged: its old values are bound beforehand (memory of a field cannot be given back,
-so running it only to throw the result away would leak). And where a statement did change, but makes the same
-kind of thing again (kind, dtype, shape, layout), the old object takes the new one's place.
+A top-level statement that makes state does not run again while it and all that it reads are unchanged: its old
+values are bound beforehand (memory of a field cannot be given back, so running it only to throw the result away
+would leak). Where it did change, but makes the same kind of thing again (kind, dtype, shape, layout), the old
+object takes the new one's place. And an unchanged statement that only changes state (``init()``) runs again only if
+some of that state has begun anew: a run whose constant is edited goes on as if it had always had that constant.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Plan:
     """Numbers of the statements that do not run again."""
     carry: dict[str, Any] = field(default_factory=dict)
     """Values bound before the text runs."""
+    maybe: dict[int, frozenset[str]] = field(default_factory=dict)
+    """Statements that run again only if one of these pieces of state has begun anew."""
     adopt: dict[int, frozenset[str]] = field(default_factory=dict)
     """For a statement that runs: names whose old value may take the new one's place."""
 
@@ -105,19 +108,23 @@ def plan(
     if not state:
         return Plan()
     changed = _changed(new, old, state, borrowed_same)
-    touching = _touching(new, state - changed)
+    touched = _touched(new, state)
     left = Counter(s.digest for s in old)
     result = Plan()
     skip = set()
     for index, statement in enumerate(new):
-        unchanged = left[statement.digest] > 0 and not (statement.reads | statement.binds) & changed
+        repeated = left[statement.digest] > 0 and not statement.defines and _carriable(statement, values, is_state)
         left[statement.digest] -= 1
-        keeps = bool(statement.binds & state) or bool(statement.reads & touching)
-        if unchanged and keeps and not statement.defines and _carriable(statement, values, is_state):
-            skip.add(index)
-            result.carry.update({name: values[name] for name in statement.binds})
-        elif statement.binds & state:
-            result.adopt[index] = frozenset(statement.binds & state)
+        if statement.binds & state:
+            if repeated and not (statement.reads | statement.binds) & changed:
+                skip.add(index)
+                result.carry.update({name: values[name] for name in statement.binds})
+            else:
+                result.adopt[index] = frozenset(statement.binds & state)
+        elif repeated:
+            used = frozenset(name for read in statement.reads for name in touched.get(read, ()))
+            if used:
+                result.maybe[index] = used
     result.skip = frozenset(skip)
     return result
 
@@ -187,11 +194,17 @@ def _layout_changes(new: list[Statement], old: list[Statement], changed: set[str
     return {name for names, dirty in groups if dirty for name in names}
 
 
-def _touching(new: list[Statement], state: set[str]) -> set[str]:
-    """Names through which kept state is reached: the state itself, and functions and kernels that use it."""
-    touching = set(state)
+def _touched(new: list[Statement], state: set[str]) -> dict[str, set[str]]:
+    """For each name, the pieces of state that it reaches: itself, or what a function or kernel uses."""
+    reached = {name: {name} for name in state}
     while True:
-        grown = touching | {n for s in new if s.defines and s.reads & touching for n in s.binds}
-        if grown == touching:
-            return touching
-        touching = grown
+        grown = False
+        for statement in new:
+            if statement.defines:
+                found = {name for read in statement.reads for name in reached.get(read, ())}
+                for name in statement.binds - state:
+                    known = reached.setdefault(name, set())
+                    grown = grown or not found <= known
+                    known |= found
+        if not grown:
+            return reached

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from rekernel.languages import Built, Request, pytext
 from rekernel.languages.taichi import execute, guards, helpers, initguard, instances, kinds, signature, state, written
+from rekernel.languages.taichi.declared import Declared
 from rekernel.languages.taichi.execute import Execution
 from rekernel.languages.taichi.failure import Text, helper_error, source_error
-from rekernel.languages.taichi.package import LOCK, Package, choose, kernels_of, package
+from rekernel.languages.taichi.package import LOCK, Package, choose, is_class_kernel, kernels_of, package
 from rekernel.languages.taichi.precheck import precheck
 
 
@@ -31,10 +34,13 @@ class TaichiVersion:
         self.program: Any = None
         self.entries: dict[str, Any] = {}
         self.kernels: dict[tuple[str, bool], Any] = {}
+        self.rows: dict[Any, tuple[signature.Row, ...]] = {}
         self.classes: dict[str, type] = {}
         self.struct_types: dict[str, Any] = {}
         self.helpers: list[helpers.Helper] = []
         self.prints: dict[str, int | None] = {}
+        self.ended_by: Any = None
+        self.dead: dict[int, weakref.ref[Any]] = {}
         self.successor: Built | None = None
         self.on_failure: Callable[[str, Exception, tuple[Any, ...]], Any] | None = None
         self.on_renewal: Callable[[Built], None] | None = None
@@ -69,13 +75,14 @@ class TaichiVersion:
     def renewed(self, guard: Any) -> Any:
         """Answer a call whose program is gone: run the text again in the new program, give the new callable."""
         function = guard.call.__self__.func
-        if "." in function.__qualname__ and function.__qualname__ not in self.entries:
-            self._refuse_dead_instances(guard)
         built = self.renew()
         version: TaichiVersion = built.private
         adjoint = not str(guard.call.__self__.autodiff_mode).endswith("NONE")
         kernel = version.kernels.get((function.__qualname__, adjoint))
-        return None if kernel is None else kernel._rekernel_guard
+        target = guard.call if kernel is None else kernel._rekernel_guard
+        if is_class_kernel(guard.call.__self__):
+            return functools.partial(self._if_alive, target, function.__qualname__.split(".")[0])
+        return target
 
     def renew(self) -> Built:
         """Return this text as built for the running program, running it again if need be."""
@@ -98,14 +105,25 @@ class TaichiVersion:
                 self.on_renewal(built)
         return self.successor
 
-    def _refuse_dead_instances(self, guard: Any) -> None:
-        owner = guard.call.__self__.func.__qualname__.split(".")[0]
-        cls = self.classes.get(owner)
-        if cls is not None and any(kinds.holds_program_state(item) for item in instances.instances(cls)):
+    def program_ended(self) -> None:
+        """Remember which objects of the text's classes have lost their fields. Called by Taichi's own reset."""
+        if self.ended_by is self.package.runtime:
+            return  # another kernel of this text has said so already
+        self.ended_by = self.package.runtime
+        for cls in self.classes.values():
+            for item in instances.instances(cls):
+                if kinds.holds_program_state(item):
+                    self.dead[id(item)] = weakref.ref(item)
+
+    def _if_alive(self, target: Any, owner: str, *arguments: Any) -> Any:
+        """Call a class kernel, unless its object was made in a program that has ended."""
+        dead = self.dead.get(id(arguments[0])) if arguments else None
+        if dead is not None and dead() is arguments[0]:
             raise RuntimeError(
                 f"{self.text.kernel_id}.{owner}: the object was made before ti.init ended its program, and its fields "
                 "are gone; make a new one"
             )
+        return target(*arguments)
 
 
 def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiVersion | None = None) -> Built:
@@ -130,7 +148,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
         names = {**found.injected, **request.borrowed}
         execution = Execution(request.source, request.kernel_id, request.number, names)
         version = TaichiVersion(request, found, execution, tree)
-        before = len(kernels_of(found))
+        before, declared = len(kernels_of(found)), Declared(found)
         try:
             donor = survivor or (previous if request.keep_state else None)
             _run(version, donor, bool(helped.names), notes, again=survivor is not None)
@@ -138,7 +156,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
             keeps = request.keeps
             precheck(version, previous, request.check, keeps)
         except (Exception, SystemExit) as error:
-            _abandon(version, before)
+            _abandon(version, before, declared)
             helped.undo()
             if isinstance(error, TypeError | ValueError) and error.__traceback__ is not None and _is_own(error):
                 raise
@@ -146,7 +164,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
                 error, version.text, keeps=request.keeps, names=version.globals, hints=version.hints
             ) from error
         except BaseException:
-            _abandon(version, before)
+            _abandon(version, before, declared)
             helped.undo()
             raise
         execution.settle()
@@ -155,11 +173,12 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
     return _built(version, previous, notes)
 
 
-def _abandon(version: TaichiVersion, before: int) -> None:
+def _abandon(version: TaichiVersion, before: int, declared: Declared) -> None:
     """Forget a text whose run failed: Taichi would hold its kernels, and with them all of its globals, for ever."""
     found = version.package
     mine = _made_by(version, before)
     guards.weaken(found, mine, before)
+    declared.undo()
     version.execution.discard()
 
 
@@ -210,9 +229,17 @@ def _run(version: TaichiVersion, donor: TaichiVersion | None, helped: bool, note
             if _continues(donor, name, version.globals.get(name)):
                 version.globals[name] = donor.globals[name]
 
+    def wanted(index: int) -> bool:
+        assert donor is not None
+        if any(version.globals.get(name) is not donor.globals.get(name) for name in plan.maybe[index]):
+            return True
+        binds = pytext.bound([version.tree.body[index]])
+        version.globals.update({name: donor.globals[name] for name in binds})
+        return False
+
     version.globals.update(plan.carry)
     with initguard.guarded(version.package, notes, again=again):
-        version.execution.run(version.tree, plan.skip, plan.adopt, adopt)
+        version.execution.run(version.tree, plan, wanted, adopt)
     version.program = version.package.program
 
 

@@ -40,8 +40,9 @@ def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[
     nodes: list[ast.AST] = [function]
     for node in nodes:
         below = pytext.children(node)
-        parents.update((id(child), node) for child in below)
         nodes += below
+        for child in below:
+            parents[id(child)] = node
     active = active | {function.name}
     found = set()
     for node in nodes:

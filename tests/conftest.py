@@ -1,0 +1,32 @@
+"""What all tests share: a running Taichi program and a loader, both made when a test first asks for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+# Before anybody imports Taichi: no request to its server, no banner.
+os.environ["TI_SKIP_VERSION_CHECK"] = "ON"
+os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "False"
+
+
+@pytest.fixture(scope="session")
+def ti() -> ModuleType:
+    """Taichi, started once for the whole process."""
+    module = pytest.importorskip("taichi", reason="Taichi is not installed")
+    module.init(arch=module.cpu, offline_cache=False, log_level=module.ERROR)
+    return module
+
+
+@pytest.fixture
+def loader(ti: ModuleType) -> Iterator[object]:
+    """An empty loader over a running program."""
+    from rekernel import KernelLoader
+
+    if ti.lang.impl.get_runtime().prog is None:  # another test has ended it
+        ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)
+    with KernelLoader() as made:
+        yield made

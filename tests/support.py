@@ -1,0 +1,50 @@
+"""Helpers of several test files: texts of small kernels, and programs in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+START = """
+import numpy as np
+import taichi as ti
+import rekernel
+from support import *
+ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)
+loader = rekernel.KernelLoader()
+"""
+"""What a program in a process of its own begins with, where it needs Taichi."""
+
+
+def run_python(
+    code: str, *arguments: str, timeout: float = 120, cwd: str | Path | None = None, returncode: int = 0, **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a new process and return what it printed; another exit code, or a hang, fails the test."""
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        cwd=cwd, timeout=timeout, capture_output=True, text=True, encoding="utf-8", check=False,
+        env={
+            **os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONIOENCODING": "utf-8",
+            "PYTHONFAULTHANDLER": "1", "TI_SKIP_VERSION_CHECK": "ON", "ENABLE_TAICHI_HEADER_PRINT": "False", **env,
+        },
+    )  # fmt: skip
+    assert process.returncode == returncode, f"exit {process.returncode}\n{process.stdout}\n{process.stderr}"
+    return process
+
+
+def lines_of(process: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the lines that a program printed itself, without Taichi's greeting."""
+    return [line for line in process.stdout.splitlines() if not line.startswith("[Taichi]")]
+
+
+def times(factor: object, name: str = "f") -> str:
+    """Return the text of a kernel ``f(n)`` = `factor` * n that is compiled anew for every n."""
+    return f"@ti.kernel\ndef {name}(n: ti.template()) -> ti.f32:\n    return {factor} * n\n"
+
+
+def scale(factor: object, name: str = "f") -> str:
+    """Return the text of a kernel that multiplies any array of one dimension by `factor`, in place."""
+    return f"@ti.kernel\ndef {name}(x: ti.types.ndarray(ndim=1)):\n    for i in x:\n        x[i] *= {factor}\n"
