@@ -14,7 +14,8 @@ from typing import Any
 from rekernel import building, events, jobs, publishing, show
 from rekernel.background import Background
 from rekernel.errors import KernelNotFoundError, KernelSourceError
-from rekernel.live import Edition, Live, holds
+from rekernel.holds import holds
+from rekernel.live import Edition, Live
 from rekernel.locks import rlock
 from rekernel.namespace import callers_globals, same
 from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel import events
 from rekernel.errors import KernelNotFoundError, KernelSourceError, RekernelWarning
+from rekernel.holds import holds
 from rekernel.languages import Built, languages
-from rekernel.live import Edition, Live, Past, holds
+from rekernel.live import Edition, Live, Past
 from rekernel.locks import unbroken
 from rekernel.show import calls_of
 from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version

@@ -189,10 +189,15 @@ def declared_global(node: ast.AST) -> set[str]:
     return {name for n in walk(node) if isinstance(n, _OUTWARD) for name in n.names}
 
 
+@kept
+def defined(tree: ast.Module) -> set[str]:
+    """Names that the text itself gives a value, at its top level or through ``global``."""
+    return bound(tree.body) | declared_global(tree)
+
+
 def wanted(tree: ast.Module) -> tuple[str, ...]:
     """Names that the text uses and neither defines nor finds among the builtins, sorted."""
-    defined = bound(tree.body) | declared_global(tree)
-    return tuple(sorted(_union(tree.body) - defined - BUILTINS))
+    return tuple(sorted(_union(tree.body) - defined(tree) - BUILTINS))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from rekernel.languages.taichi.version import TaichiVersion
 
 _FLOATS = ("f16", "f32", "f64")
+#: Taichi's atomic operations, and whether they work on a ``u1`` place with an integer value.
+_ATOMIC = {
+    "expr_atomic_add": True, "expr_atomic_sub": True, "expr_atomic_bit_and": True, "expr_atomic_bit_or": True,
+    "expr_atomic_bit_xor": True, "expr_atomic_mul": False, "expr_atomic_min": False, "expr_atomic_max": False,
+}  # fmt: skip
 _NOTHING = object()
 
 
@@ -92,7 +97,7 @@ def checked_stores(package: Package) -> Iterator[None]:
     syntax_error = package.module.lang.exception.TaichiTypeError
     core = package.module._lib.core
     own, inherited = expr_class.__dict__.get("_assign"), expr_class._assign
-    minimum, maximum = core.expr_atomic_min, core.expr_atomic_max
+    originals = {name: getattr(core, name) for name in (*_ATOMIC, "value_cast")}
 
     def type_of(expression: Any) -> str:
         try:
@@ -117,16 +122,26 @@ def checked_stores(package: Package) -> Iterator[None]:
             raise syntax_error(f"cannot store a value of type {value} into a place of type {target}")
         return inherited(self, other)
 
-    def atomic(original: Any, verb: str) -> Any:
+    def atomic(name: str) -> Any:
         def checked(target: Any, value: Any, *rest: Any) -> Any:
             if type_of(target).lstrip("*") == "u1":
-                raise syntax_error(f"ti.{verb} does not work on a place of type u1 (bool)")
-            return original(target, value, *rest)
+                if not _ATOMIC[name]:
+                    raise syntax_error(f"ti.{name.removeprefix('expr_')} does not work on a place of type u1 (bool)")
+                if _is_floating(type_of(value)):
+                    raise syntax_error(f"cannot combine a value of type {type_of(value)} with a place of type u1 (bool)")
+            return originals[name](target, value, *rest)
 
         return checked
 
+    def cast(value: Any, dtype: Any, *rest: Any) -> Any:
+        if str(dtype.to_string()) == "u1" and _is_floating(type_of(value)):
+            raise syntax_error(f"cannot convert a value of type {type_of(value)} to u1 (bool); write v != 0")
+        return originals["value_cast"](value, dtype, *rest)
+
     expr_class._assign = assign
-    core.expr_atomic_min, core.expr_atomic_max = atomic(minimum, "atomic_min"), atomic(maximum, "atomic_max")
+    core.value_cast = cast
+    for name in _ATOMIC:
+        setattr(core, name, atomic(name))
     try:
         yield
     finally:
@@ -134,7 +149,13 @@ def checked_stores(package: Package) -> Iterator[None]:
             del expr_class._assign  # the inherited one shows again
         else:
             expr_class._assign = own
-        core.expr_atomic_min, core.expr_atomic_max = minimum, maximum
+        for name, original in originals.items():
+            setattr(core, name, original)
+
+
+def _is_floating(name: str) -> bool:
+    """Whether a type, or the element type of a tensor, is one that LLVM cannot compare as an integer."""
+    return name.removesuffix("]").split(" ")[-1] in _FLOATS
 
 
 def _python_type(value: Any) -> str:

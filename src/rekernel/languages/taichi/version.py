@@ -277,7 +277,7 @@ def _finish(version: TaichiVersion, before: int) -> None:
         adjoint = not str(kernel.autodiff_mode).endswith("NONE")
         version.kernels[kernel.func.__qualname__, adjoint] = kernel
     guards.weaken(found, mine, before)
-    bound = pytext.bound(version.tree.body) | pytext.declared_global(version.tree)
+    bound = pytext.defined(version.tree)
     own = dict(execute.OwnNames(version.globals, bound))
     primals = {id(kernel) for kernel in mine}
     for name, value in own.items():
@@ -305,12 +305,12 @@ def _globals_of(kernel: Any) -> Any:
 def _built(version: TaichiVersion, previous: TaichiVersion | None, notes: list[str]) -> Built:
     tree, code = version.tree, version.text.source.code
     functions = written.functions_of(tree)
-    bound = pytext.bound(tree.body) | pytext.declared_global(tree)
+    bound = pytext.defined(tree)
     own = execute.OwnNames(version.globals, bound)
     values = []
     for name, guard in version.entries.items():
         value = signature.kernel_value(version.package, guard.call.__self__, functions, code, own[name])
-        values.append(dataclasses.replace(value, name=name))
+        values.append(value if value.name == name else dataclasses.replace(value, name=name))
     anew: tuple[str, ...] = ()
     if previous is not None:
         both = version.state_names & previous.state_names
