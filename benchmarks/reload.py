@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import calls
 import figures
 import peers
 from samples import Figure, load_average, machine
@@ -57,7 +58,7 @@ def main() -> int:
     rows: list[Row] = []
     try:
         peers.init()
-        for measure in (*figures.ALL, growth, first_results):
+        for measure in (*figures.ALL, *calls.ALL, growth, first_results):
             if options.only is None or options.only in measure.__name__:
                 for row in measure(plan):
                     rows.append(row)

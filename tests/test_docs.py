@@ -5,61 +5,86 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
-import os
-import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import rekernel
 
-DOCUMENTS = Path(__file__).parents[1]
-HAS_TAICHI = importlib.util.find_spec("taichi") is not None
-WITHOUT_TAICHI = pytest.mark.skipif(not HAS_TAICHI, reason="Taichi is not installed; the example uses it")
-
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "taichi": re.compile(r"\bimport taichi\b|@ti\."),
+    "PIL": re.compile(r"\b(?:import|from) PIL\b"),
+    "rich": re.compile(r"\b(?:import|from) rich\b"),
+    "cupy": re.compile(r"\bimport cupy\b"),
+    "pystencils": re.compile(r"\b(?:import|from) pystencils\b"),
+}
 _BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def modules() -> list[str]:
-    found = pkgutil.walk_packages(rekernel.__path__, "rekernel.", onerror=lambda name: None)
-    return ["rekernel", *sorted(info.name for info in found if not info.name.endswith("__main__"))]
+def missing(text: str) -> list[str]:
+    """The optional packages that a text uses and that are not installed."""
+    return [name for name, use in PACKAGES.items() if use.search(text) and importlib.util.find_spec(name) is None]
 
 
-def examples() -> list[pytest.ParameterSet | object]:
-    """One parameter for each docstring that has examples."""
-    made: list[pytest.ParameterSet | object] = []
-    for name in modules():
-        source = Path(importlib.util.find_spec(name).origin or "")  # type: ignore[union-attr]
-        if source.suffix != ".py" or ">>>" not in source.read_text(encoding="utf-8"):
-            continue
-        uses_taichi = "import taichi" in source.read_text(encoding="utf-8")
-        made.append(pytest.param(name, marks=[WITHOUT_TAICHI] if uses_taichi else []))
-    return made
+def unless_installed(text: str) -> list[pytest.MarkDecorator]:
+    """Skip, with the reason, what cannot run here."""
+    names = missing(text)
+    return [pytest.mark.skip(reason=f"{', '.join(names)} not installed; the example uses it")] if names else []
 
 
-def blocks() -> list[object]:
-    """One parameter for each block of the documents that is marked python."""
+def sources() -> dict[str, Path]:
+    """All files of the package by module name; the command line's own file runs when it is imported."""
+    root = Path(rekernel.__file__).parent
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = ("rekernel", *path.relative_to(root).with_suffix("").parts)
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def modules_with_examples() -> list[object]:
     made: list[object] = []
-    for path in [DOCUMENTS / "README.md", *sorted((DOCUMENTS / "docs").glob("**/*.md"))]:
-        if not path.is_file():
-            continue
-        for match in _BLOCK.finditer(path.read_text(encoding="utf-8")):
-            line = path.read_text(encoding="utf-8")[: match.start()].count("\n") + 1
-            uses_taichi = re.search(r"\b(taichi|ti\.)", match[1]) is not None
-            marks = [WITHOUT_TAICHI] if uses_taichi else []
-            made.append(pytest.param(path, line, id=f"{path.name}:{line}", marks=marks))
+    for name, path in sources().items():
+        text = path.read_text(encoding="utf-8")
+        if ">>>" in text:
+            needs = text + ("\nimport PIL\nimport rich" if name.startswith("rekernel.demo") else "")
+            made.append(pytest.param(name, marks=unless_installed(needs), id=name))
     return made
 
 
-@pytest.mark.parametrize("name", examples())
+def documents() -> list[object]:
+    """The documents that have blocks marked python."""
+    made: list[object] = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        blocks = [match[1] for match in _BLOCK.finditer(text)]
+        if blocks:
+            made.append(pytest.param(path, marks=unless_installed("\n".join(blocks)), id=path.name))
+    return made
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
 def test_the_examples_of_a_module_print_what_they_say(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    module: ModuleType = importlib.import_module(name)
-    results = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert results.attempted > 0
     assert results.failed == 0, capfd.readouterr().out
+
+
+@pytest.mark.parametrize("path", documents())
+def test_the_blocks_of_a_document_run(path: Path, tmp_path: Path) -> None:
+    """All blocks of one document, in order, in a fresh process: a reader types them one after another."""
+    text = path.read_text(encoding="utf-8")
+    code = ""
+    for match in _BLOCK.finditer(text):
+        at = text[: match.start(1)].count("\n")
+        code += "\n" * (at - code.count("\n")) + match[1]  # the lines of an error are those of the document
+    script = tmp_path / f"{path.stem}.py"
+    script.write_text(code, encoding="utf-8")
+    run = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, f"{path}:\n{run.stdout}\n{run.stderr}"
 
 
 def test_the_command_line_prints_its_version(capfd: pytest.CaptureFixture[str]) -> None:
@@ -67,18 +92,3 @@ def test_the_command_line_prints_its_version(capfd: pytest.CaptureFixture[str]) 
 
     assert main(["--version"]) == 0
     assert capfd.readouterr().out.startswith("rekernel ")
-
-
-@pytest.mark.skipif(not blocks(), reason="no document has a python block yet")
-def test_the_blocks_of_a_document_run(tmp_path: Path) -> None:
-    """All blocks of one document together, in order, in a fresh process: a reader types them one after another."""
-    for path in dict.fromkeys(parameter.values[0] for parameter in blocks()):  # type: ignore[attr-defined]
-        text = Path(path).read_text(encoding="utf-8")
-        code = "".join("\n" * (text[: m.start(1)].count("\n")) + m[1] for m in _BLOCK.finditer(text))
-        if "taichi" in code and not HAS_TAICHI:
-            continue
-        script = tmp_path / f"{Path(path).stem}.py"
-        script.write_text(code, encoding="utf-8")
-        run = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-        assert run.returncode == 0, f"{path}:\n{run.stderr}"
-        assert os.path.exists(path)

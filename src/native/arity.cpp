@@ -12,30 +12,18 @@ namespace {
 
 const char *plural(Py_ssize_t count) { return count == 1 ? "" : "s"; }
 
-// The place of the parameter that the keyword names, -1 where there is none.
-Py_ssize_t find_parameter(const Guard *guard, PyObject *keyword) {
-    for (Py_ssize_t i = 0; i < guard->count; ++i) {
-        if (guard->parameters[i].name == keyword) return i;
-    }
-    for (Py_ssize_t i = 0; i < guard->count; ++i) {
-        // Compares the characters; a str subclass has no say. Both are str, so it cannot fail.
-        if (PyUnicode_Compare(guard->parameters[i].name, keyword) == 0) return i;
-    }
-    return -1;
-}
-
-bool bind_keyword(const Guard *guard, PyObject *keyword, PyObject *value, PyObject **out) {
+bool bind_keyword(const Signature &signature, PyObject *keyword, PyObject *value, PyObject **out) {
     if (!PyUnicode_Check(keyword)) {
-        PyErr_Format(PyExc_TypeError, "%U() keywords must be strings", guard->name);
+        PyErr_Format(PyExc_TypeError, "%U() keywords must be strings", signature.name);
         return false;
     }
-    Py_ssize_t place = find_parameter(guard, keyword);
+    Py_ssize_t place = find_parameter(signature, keyword);
     if (place < 0) {
-        PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", guard->name, keyword);
+        PyErr_Format(PyExc_TypeError, "%U() got an unexpected keyword argument '%U'", signature.name, keyword);
         return false;
     }
     if (out[place]) {
-        PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", guard->name, keyword);
+        PyErr_Format(PyExc_TypeError, "%U() got multiple values for argument '%U'", signature.name, keyword);
         return false;
     }
     out[place] = value;
@@ -43,47 +31,58 @@ bool bind_keyword(const Guard *guard, PyObject *keyword, PyObject *value, PyObje
 }
 
 // "'a'", "'a' and 'b'", "'a', 'b', and 'c'"
-PyObject *list_missing(const Guard *guard, PyObject *const *out, Py_ssize_t missing) {
+PyObject *list_missing(const Signature &signature, PyObject *const *out, Py_ssize_t missing) {
     PyObject *text = PyUnicode_FromString("");
     Py_ssize_t seen = 0;
-    for (Py_ssize_t i = 0; text && i < guard->count; ++i) {
+    for (Py_ssize_t i = 0; text && i < signature.count; ++i) {
         if (out[i]) continue;
         ++seen;
         const char *before = "";
         if (seen > 1) before = seen < missing ? ", " : missing == 2 ? " and " : ", and ";
-        PyObject *longer = PyUnicode_FromFormat("%U%s'%U'", text, before, guard->parameters[i].name);
+        PyObject *longer = PyUnicode_FromFormat("%U%s'%U'", text, before, signature.parameters[i].name);
         Py_DECREF(text);
         text = longer;
     }
     return text;
 }
 
-void raise_missing(const Guard *guard, PyObject *const *out, Py_ssize_t missing) {
-    PyObject *names = list_missing(guard, out, missing);
+void raise_missing(const Signature &signature, PyObject *const *out, Py_ssize_t missing) {
+    PyObject *names = list_missing(signature, out, missing);
     if (!names) return;
-    PyErr_Format(PyExc_TypeError, "%U() missing %zd required positional argument%s: %U", guard->name, missing,
+    PyErr_Format(PyExc_TypeError, "%U() missing %zd required positional argument%s: %U", signature.name, missing,
                  plural(missing), names);
     Py_DECREF(names);
 }
 
 }  // namespace
 
-bool bind_arguments(const Guard *guard, PyObject *const *args, Py_ssize_t positional, PyObject *kwnames,
+Py_ssize_t find_parameter(const Signature &signature, PyObject *keyword) {
+    for (Py_ssize_t i = 0; i < signature.count; ++i) {
+        if (signature.parameters[i].name == keyword) return i;
+    }
+    for (Py_ssize_t i = 0; i < signature.count; ++i) {
+        // Compares the characters; a str subclass has no say. Both are str, so it cannot fail.
+        if (PyUnicode_Compare(signature.parameters[i].name, keyword) == 0) return i;
+    }
+    return -1;
+}
+
+bool bind_arguments(const Signature &signature, PyObject *const *args, Py_ssize_t positional, PyObject *kwnames,
                     PyObject **out) {
-    Py_ssize_t taken = std::min(positional, guard->count);
+    Py_ssize_t taken = std::min(positional, signature.count);
     std::copy(args, args + taken, out);
-    std::fill(out + taken, out + guard->count, nullptr);
+    std::fill(out + taken, out + signature.count, nullptr);
     Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t i = 0; i < keywords; ++i) {
-        if (!bind_keyword(guard, PyTuple_GET_ITEM(kwnames, i), args[positional + i], out)) return false;
+        if (!bind_keyword(signature, PyTuple_GET_ITEM(kwnames, i), args[positional + i], out)) return false;
     }
-    if (positional > guard->count) {
-        PyErr_Format(PyExc_TypeError, "%U() takes %zd positional argument%s but %zd %s given", guard->name,
-                     guard->count, plural(guard->count), positional, positional == 1 ? "was" : "were");
+    if (positional > signature.count) {
+        PyErr_Format(PyExc_TypeError, "%U() takes %zd positional argument%s but %zd %s given", signature.name,
+                     signature.count, plural(signature.count), positional, positional == 1 ? "was" : "were");
         return false;
     }
-    Py_ssize_t missing = std::count(out, out + guard->count, nullptr);
-    if (missing > 0) raise_missing(guard, out, missing);
+    Py_ssize_t missing = std::count(out, out + signature.count, nullptr);
+    if (missing > 0) raise_missing(signature, out, missing);
     return missing == 0;
 }
 

@@ -139,7 +139,8 @@ PyObject *check_and_call(Guard *guard, PyObject *const *args, Py_ssize_t positio
     Arguments arguments(guard->count);
     if (!arguments.has_memory()) return nullptr;
     if (positional != guard->count || kwnames) {
-        if (!bind_arguments(guard, args, positional, kwnames, arguments.values())) return nullptr;
+        Signature signature = {guard->name, guard->parameters, guard->count};
+        if (!bind_arguments(signature, args, positional, kwnames, arguments.values())) return nullptr;
         args = arguments.values();
     }
     return arguments.accept_all(guard, args) ? call_locked(guard, arguments) : nullptr;

@@ -112,9 +112,18 @@ extern unsigned long long forks;
 PyObject *note_fork(PyObject *module, PyObject *unused);
 PyObject *fork_generation(PyObject *module, PyObject *unused);
 
+// What a call is bound to: a kernel's name and its parameters.
+struct Signature {
+    PyObject *name;
+    const Parameter *parameters;
+    Py_ssize_t count;
+};
+
 // Puts the arguments of a call into the order of the parameters: `count` borrowed references into `out`.
-bool bind_arguments(const Guard *guard, PyObject *const *args, Py_ssize_t positional, PyObject *kwnames,
+bool bind_arguments(const Signature &signature, PyObject *const *args, Py_ssize_t positional, PyObject *kwnames,
                     PyObject **out);
+// The place of the parameter that the keyword, a str, names; -1 where there is none.
+Py_ssize_t find_parameter(const Signature &signature, PyObject *keyword);
 PyObject *guard_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 // ---- small helpers ----

@@ -3,6 +3,7 @@
 // Invariant: the types exist once per process. Importing the module again (after somebody removed it from
 // sys.modules) hands out the same types, and another interpreter is refused: see common.hpp.
 #define REKERNEL_FILLS_NUMPY_TABLE
+#include "function.hpp"
 #include "numpy_api.hpp"
 
 #include <initializer_list>
@@ -15,11 +16,13 @@ bool make_types(PyObject *module) {
     if (!cell_type) cell_type = make_cell_type(module);
     if (!handle_type) handle_type = make_handle_type(module);
     if (!guard_type) guard_type = make_guard_type(module);
-    return cell_type && handle_type && guard_type;
+    if (!library_type) library_type = make_library_type(module);
+    if (!function_type) function_type = make_function_type(module);
+    return cell_type && handle_type && guard_type && library_type && function_type;
 }
 
 bool add_names(PyObject *module) {
-    for (PyTypeObject *type : {cell_type, handle_type, guard_type}) {
+    for (PyTypeObject *type : {cell_type, handle_type, guard_type, library_type, function_type}) {
         if (PyModule_AddType(module, type) < 0) return false;
     }
     struct {
@@ -44,7 +47,7 @@ int execute(PyObject *module) {
         return -1;
     }
     if (PyArray_ImportNumPyAPI() < 0) return -1;
-    return make_types(module) && add_names(module) ? 0 : -1;
+    return watch_forks() && make_types(module) && add_names(module) ? 0 : -1;
 }
 
 PyMethodDef functions[] = {

@@ -59,8 +59,8 @@ kernels = KernelLoader(token="default")
 
 def info(x: ModuleType | KernelHandle) -> KernelInfo:
     """Return all that rekernel knows about a module or a handle that a loader gave out."""
+    from rekernel.about import info_of
     from rekernel.live import live_of
-    from rekernel.publishing import info_of
 
     if isinstance(x, KernelHandle):
         return info_of(x._live, x._pin)

@@ -2,15 +2,20 @@
 
 Three kinds of objects stand between a user's call and the code of a kernel::
 
-    Handle  ->  Cell.table[index]  ->  Guard  ->  compiled kernel
-    (held)      (swapped)              (checks)
+    Handle  ->  Cell.table[index]  ->  Guard     ->  a kernel that Python calls
+    (held)      (swapped)          ->  Function  ->  code in a Library
+                                       (checks)
 
 A `Handle` never changes and follows its `Cell`; `swap` exchanges what any number of cells refer to, at once;
-a `Guard` checks arguments against a parameter table. All are safe to use from any thread.
+a `Guard` checks arguments against a parameter table; a `Function` does so, too, and runs compiled code itself.
+All are safe to use from any thread.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
 from typing import Any, Final, Protocol, TypeAlias, final
+
+from typing_extensions import Buffer
 
 class _Lock(Protocol):
     def acquire(self) -> object: ...
@@ -171,6 +176,132 @@ class Guard:
     def failed(self) -> Callable[[Guard, BaseException, tuple[Any, ...]], Any] | None:
         """Asked when `call` has raised."""
 
+_ScalarRow: TypeAlias = tuple[str, str, str, str]
+_ArrayRow: TypeAlias = tuple[
+    str,
+    str,
+    str,
+    str,
+    int,
+    int,
+    tuple[int | str | None, ...],
+    tuple[int | None, ...],
+    int,
+    bool,
+    bool,
+    bool,
+    tuple[tuple[str, str, int], ...],
+]
+_FunctionParameter: TypeAlias = _ScalarRow | _ArrayRow
+_FunctionSlot: TypeAlias = tuple[str, int, int, int, str]
+
+@final
+class Library:
+    """Compiled code in memory, until the last reference to it goes.
+
+    `data` is a shared object (any bytes-like object). It becomes a file in memory that no name leads to, so
+    nothing on disk can change or break it, and equal data loaded twice are two independent copies. Where there
+    are no files in memory it is a private temporary file, removed at once. With `path` that file is loaded
+    instead and `data` is not looked at; a path that is loaded already gives the code of then.
+
+    Raises OSError with the text of the dynamic loader.
+    """
+
+    def __new__(cls, data: Buffer | None, *, name: str, path: str | PathLike[str] | None = None) -> Library: ...
+    def symbol(self, name: str, /) -> int:
+        """Return the address of a symbol; OSError if there is none."""
+
+    @staticmethod
+    def hold_open(names: Sequence[str], /) -> None:
+        """Keep these shared libraries (``libstdc++.so.6``) in memory until the process ends.
+
+        Otherwise unloading the last kernel that uses one would unload it as well. Raises OSError at the first
+        that cannot be loaded.
+        """
+
+    @property
+    def name(self) -> str:
+        """The name, for messages."""
+
+    @property
+    def path(self) -> str | PathLike[str] | None:
+        """The file that was loaded, or None."""
+
+@final
+class Function:
+    """A compiled kernel: a callable that checks its arguments and runs the code at `symbol` of the library.
+
+    `parameters` and `slots` are plain tuples, made by `rekernel.jit.calltable.rows` and read once. A row of
+    `parameters` is ``(name, 'scalar', type, dtype)`` or ``(name, 'array', type, dtype, itemsize, ndim, shape,
+    strides, trailing, contiguous, written, restrict, fields)``:
+
+    - `type`: the type as messages tell it;
+    - `dtype`: of the scalar or element, by NumPy's name; empty for records;
+    - `ndim`: -1 for any; `shape`: an int, a name or None for each axis, or empty; `strides`: in items, an int
+      or None for each axis, or empty;
+    - `trailing`: how many axes at the end may be left out; only those of extent 1 really can;
+    - `fields`: of records: (name, dtype, offset in bytes).
+
+    A row of `slots` is ``(kind, parameter, axis, offset, dtype)``: ``pointer`` (plus `offset` bytes), ``shape``
+    or ``stride`` (in items) of an axis, ``scalar``; `parameter` is an index, `dtype` the integer type that a
+    shape or stride has to fit. A malformed row raises ValueError.
+
+    One call does, in this order:
+
+    1. bind arguments to names. Policy ``python``: TypeError in Python's wording; ``pystencils``: keywords only,
+       KeyError for a missing one, unknown ones are ignored;
+    2. convert scalars and open arrays that are not NumPy's, by the buffer protocol or by DLPack;
+    3. check the arrays, and that none overlaps a `restrict` one if either is written;
+    4. run the code, without the GIL if `nogil` is True, or if it is None and the arrays together hold 16,384
+       elements or more; the floating-point environment stays as it was;
+    5. raise what the code reports (RuntimeError for a C++ exception, IndexError, ZeroDivisionError,
+       AssertionError), else return the result as a Python number, or None.
+
+    Wrong arguments raise the exceptions of `configure`. With `openmp`, a process that was forked after its
+    parent had run such a kernel gets a RuntimeError. Nothing of a call is kept after it.
+    """
+
+    def __new__(
+        cls,
+        library: Library,
+        symbol: str,
+        name: str,
+        parameters: tuple[_FunctionParameter, ...],
+        slots: tuple[_FunctionSlot, ...],
+        *,
+        returns: str | None = None,
+        policy: str = "python",
+        nogil: bool | None = None,
+        kernel_id: str | None = None,
+        openmp: bool = False,
+    ) -> Function: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Check the arguments and run the code."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, for messages."""
+
+    @property
+    def __name__(self) -> str:
+        """The name of the kernel."""
+
+    @property
+    def library(self) -> Library:
+        """The library that holds the code."""
+
+    @property
+    def kernel_id(self) -> str | None:
+        """Told with the name where the code itself fails."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls were begun."""
+
+    @property
+    def failures(self) -> int:
+        """How many of these calls raised."""
+
 def swap(changes: Iterable[tuple[Cell, _Table | None, Any]], /) -> list[tuple[_Table | None, Any]]:
     """Give each cell its new (table, version), all at once; return what they held before.
 
@@ -190,7 +321,7 @@ def configure(
     argument_type_error: type[BaseException] | None = None,
     argument_value_error: type[BaseException] | None = None,
 ) -> None:
-    """Set the exception classes that guards raise; None stands for TypeError and ValueError.
+    """Set the exception classes that guards and functions raise; None stands for TypeError and ValueError.
 
     A class is called as `cls(message, argument=name, expected=text, got=text)`; the built-in ones get the
     message alone.

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from rekernel import building
+from rekernel.events import first_line
 from rekernel.publishing import record
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Background:
             except BaseException as error:
                 if job.still_wanted():
                     self.errors[kernel_id] = error
+                    if live.current is None:
+                        live.removed = f"its build failed: {first_line(error)}"
 
         self.errors.pop(kernel_id, None)
         thread = threading.Thread(target=work, name=f"rekernel build {kernel_id}", daemon=True)
@@ -52,7 +55,7 @@ class Background:
         return live.module
 
     def overtake(self, kernel_id: str) -> None:
-        """A load that is not in the background was started later: older background results are dropped."""
+        """Something that is not in the background was started later: older background results are dropped."""
         if kernel_id in self.tickets:
             self.tickets[kernel_id] += 1
 
@@ -61,7 +64,7 @@ class Background:
         deadline = None if timeout is None else time.monotonic() + timeout
         for name in [kernel_id] if kernel_id is not None else list(self.running):
             thread = self.running.get(name)
-            if thread is None:
+            if thread is None or thread is threading.current_thread():  # a callback of the build itself
                 continue
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
             if thread.is_alive():

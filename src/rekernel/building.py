@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rekernel import events, namespace, publishing
@@ -27,36 +28,52 @@ def run(loader: KernelLoader, job: Job) -> Live:
     kernel_id = job.kernel_id
     assert kernel_id is not None
     try:
-        with locked(loader, kernel_id, job.language) as live:
-            current = live.current
-            if not job.still_wanted() or unchanged(live, job):
-                return live
-            edition, kind = reuse(loader, live, job), "restored"
-            if edition is None:
-                edition, kind = build(loader, live, job, {}), "loaded"
-            planned = with_dependents(loader, live, edition)
-            edition.build_seconds = time.perf_counter() - started
-            publishing.publish(loader, planned)
+        while True:
+            with locked(record(loader, kernel_id), job.language) as live:
+                current = live.current
+                if not job.still_wanted() or unchanged(live, job):
+                    return live
+                edition, kind = reuse(live, job), "restored"
+                if edition is None:
+                    edition, kind = build(live, job, {}), "loaded"
+                planned = with_dependents(live, edition)
+                edition.build_seconds = time.perf_counter() - started
+                if job.still_wanted() and publishing.publish(planned):
+                    break
+                publishing.discard(planned)
     except (Exception, SystemExit) as error:
-        failed(loader, kernel_id, error)
+        if not job.still_wanted():
+            return record(loader, kernel_id)
+        publishing.failed(loader, kernel_id, error)
         raise
-    _warn_of_origin(current, edition)
     for one, made in planned.items():
-        events.tell(loader, _event(kind if one is live else "loaded", made))
+        events.tell(one.loader(), _event(kind if one is live else "loaded", made))
+    _warn_of_origin(current, edition)
     return live
 
 
-def with_dependents(loader: KernelLoader, live: Live, edition: Edition) -> dict[Live, Edition]:
+def with_dependents(live: Live, edition: Edition) -> dict[Live, Edition]:
     """Build all that depends on an id over its new version; together they will be swapped in, or none."""
     planned = {live: edition}
-    for dependent in publishing.dependents(loader, live):
-        planned[dependent] = rebuild(loader, dependent, planned)
+    try:
+        for dependent in publishing.dependents(live):
+            planned[dependent] = rebuild(dependent, planned)
+    except BaseException:
+        publishing.discard(planned)
+        raise
     return planned
 
 
 def unchanged(live: Live, job: Job) -> bool:
-    """Whether another thread has loaded just this while we waited for the lock."""
-    edition = live.current
+    """Whether another thread has loaded just this while we waited for the lock, or it was not seen before."""
+    if not _unchanged(live.current, job):
+        return False
+    live.error = None
+    live.loader()._counts["unchanged"] += 1
+    return True
+
+
+def _unchanged(edition: Edition | None, job: Job) -> bool:
     return (
         edition is not None
         and job.keep_state
@@ -68,7 +85,7 @@ def unchanged(live: Live, job: Job) -> bool:
     )
 
 
-def reuse(loader: KernelLoader, live: Live, job: Job) -> Edition | None:
+def reuse(live: Live, job: Job) -> Edition | None:
     """Return a kept version that is what is asked for (A to B to A), as a new version, or None."""
     current = live.current
     if current is None or not job.keep_state or not isinstance(job.check, bool):
@@ -78,32 +95,38 @@ def reuse(loader: KernelLoader, live: Live, job: Job) -> Edition | None:
             continue
         if not namespace.same(kept.borrowed, job.namespace, job.draft.wants):
             continue
-        if not kept.language.reusable(kept.built, current.built):
+        if kept.language is not current.language or not kept.language.reusable(kept.built, current.built):
             continue
         kept.language.recheck(kept.built, current.built, job.check, current.number)
-        return publishing.again(loader, live, kept, undo_to=current.number, restores=kept.number)
+        return publishing.again(live, kept, undo_to=current.number, restores=kept.number)
     return None
 
 
-def build(loader: KernelLoader, live: Live, job: Job, planned: Mapping[Live, Edition]) -> Edition:
-    """Build one id aside. `planned` are the versions that helpers will have after the swap."""
-    current, kernel_id = live.current, live.kernel_id
+def build(
+    live: Live, job: Job, planned: Mapping[Live, Edition], without: Mapping[Live, Edition] = MappingProxyType({})
+) -> Edition:
+    """Build one id aside.
+
+    `planned` are the versions that helpers will have after the swap, `without` those to use of helpers that
+    were unloaded.
+    """
+    loader, current, kernel_id = live.loader(), live.current, live.kernel_id
     borrowed = namespace.lookup(job.namespace, job.draft.wants)
     used: dict[Live, Edition] = {}
 
     def edition_of(helper: Live) -> Edition:
-        edition = planned.get(helper) or helper.must_see()
-        used[helper] = edition
+        edition = planned.get(helper) or (without.get(helper) if helper.current is None else None)
+        used[helper] = edition = edition or helper.must_serve()
         return edition
 
     # The version keeps this as long as it lives: it must hold neither the job nor other ids' versions.
     given, wants = job.namespace, job.draft.wants
 
     def resolved() -> dict[str, Any]:
-        return namespace.resolve(namespace.lookup(given, wants), Live.must_see, publishing.owner)[0]
+        return namespace.resolve(namespace.lookup(given, wants), Live.must_serve, publishing.owner)[0]
 
     values, helpers = namespace.resolve(borrowed, edition_of, publishing.owner)
-    publishing.refuse_cycles(loader, live, helpers)
+    publishing.refuse_cycles(live, helpers)
     request = Request(
         source=job.source,
         draft=job.draft,
@@ -111,7 +134,7 @@ def build(loader: KernelLoader, live: Live, job: Job, planned: Mapping[Live, Edi
         number=loader._number(kernel_id),
         borrowed=values,
         refresh=resolved,
-        previous=None if current is None else current.built,
+        previous=None if current is None or current.language is not job.language else current.built,
         keeps=None if current is None else current.number,
         check=job.check,
         keep_state=job.keep_state,
@@ -119,18 +142,23 @@ def build(loader: KernelLoader, live: Live, job: Job, planned: Mapping[Live, Edi
         hints=job.hints,
     )
     started = time.perf_counter()
-    built = job.language.build(request)
+    try:
+        built = job.language.build(request)
+    except KernelSourceError as error:
+        if error.kernel_id == kernel_id:
+            error.keeps = request.keeps
+        raise
     names = tuple(built.entries)
     undo_to = job.undo_to if job.restores is not None else None if current is None else current.number
     options = job.source.options
     version = Version(kernel_id, request.number, job.text, options, names, time.time(), restores=job.restores)
     return Edition(
         version, job.source, job.draft, built, job.language, job.namespace, borrowed,
-        {h: used.get(h) or h.must_see() for h in helpers}, time.perf_counter() - started, undo_to, job.derived,
+        {h: used.get(h) or h.must_serve() for h in helpers}, time.perf_counter() - started, undo_to, job.derived,
     )  # fmt: skip
 
 
-def rebuild(loader: KernelLoader, dependent: Live, planned: Mapping[Live, Edition]) -> Edition:
+def rebuild(dependent: Live, planned: Mapping[Live, Edition]) -> Edition:
     """Build a dependent's own text again over the new version of its helper."""
     old = dependent.current
     assert old is not None
@@ -139,21 +167,7 @@ def rebuild(loader: KernelLoader, dependent: Live, planned: Mapping[Live, Editio
         True, True, dict(old.source.options), derived=old.derived,
     )  # fmt: skip
     job.language, job.draft, job.source = old.language, old.draft, old.source
-    return build(loader, dependent, job, planned)
-
-
-def failed(loader: KernelLoader, kernel_id: str, error: BaseException) -> None:
-    """Park an error at its id and tell of it. Nothing else has changed."""
-    loader._counts["failures"] += 1
-    live = loader._lives.get(kernel_id)
-    current = live.current if live is not None else None
-    if isinstance(error, KernelSourceError) and error.kernel_id == kernel_id:
-        error.keeps = None if current is None else current.number
-    if live is not None and isinstance(error, Exception):
-        live.error = error
-    if isinstance(error, Exception):
-        number = None if current is None else current.number
-        events.tell(loader, ReloadEvent("failed", kernel_id, number, error=error))
+    return build(dependent, job, planned, old.helpers)
 
 
 def _event(kind: str, edition: Edition) -> ReloadEvent:
@@ -172,19 +186,23 @@ def _warn_of_origin(old: Edition | None, new: Edition) -> None:
         f"{new.version.kernel_id!r} from {origins[0]} was replaced by a kernel of that name from {origins[1]}; "
         "pass kernel_id= to have both",
         RekernelWarning,
-        stacklevel=4,
+        stacklevel=namespace.frames_of_ours(),
     )
 
 
 @contextmanager
-def locked(loader: KernelLoader, kernel_id: str, language: Language | None) -> Iterator[Live]:
-    """Hold what must not change during a build: the language's own lock first, then all ids concerned, sorted."""
-    with getattr(language, "exclusive", None) or nullcontext():
-        while True:
-            live = record(loader, kernel_id)
-            concerned = sorted([live, *publishing.dependents(loader, live)], key=lambda one: one.kernel_id)
-            with holding([one.lock for one in concerned]):
-                again = [live, *publishing.dependents(loader, live)]
-                if record(loader, kernel_id) is live and {*again} <= {*concerned}:
-                    yield live
-                    return
+def locked(live: Live, language: Language | None) -> Iterator[Live]:
+    """Hold what must not change during a build: the languages' own locks first, then all ids concerned, sorted."""
+    while True:
+        concerned = sorted([live, *publishing.dependents(live)], key=lambda one: (one.kernel_id, one.token))
+        used = _languages(concerned) | ({language} if language is not None else set())
+        exclusive = [lang.exclusive for lang in sorted(used, key=lambda lang: lang.name) if lang.exclusive is not None]
+        with holding([*exclusive, *[one.lock for one in concerned]]):
+            again = [live, *publishing.dependents(live)]
+            if {*again} <= {*concerned} and _languages(again) <= used:
+                yield live
+                return
+
+
+def _languages(lives: Iterable[Live]) -> set[Language]:
+    return {one.current.language for one in lives if one.current is not None}

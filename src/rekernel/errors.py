@@ -48,6 +48,12 @@ class RekernelError(Exception):
         # The default recipe calls the class with self.args, which a keyword-built error does not have.
         return _rebuild, (type(self), self.args, dict(self.__dict__))
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the user's own frames and this error, nothing of how rekernel works."""
+        from rekernel.frames import rendered
+
+        return rendered(self)
+
 
 def _rebuild(cls: type[RekernelError], args: tuple[Any, ...], state: dict[str, Any]) -> RekernelError:
     error = cls.__new__(cls, *args)
@@ -203,3 +209,8 @@ class JitError(RekernelError):
 
 class FrozenError(RekernelError, RuntimeError):
     """Something had to be compiled after ``rekernel.freeze()``."""
+
+
+for _name in __all__:
+    if _name != "Diagnostic":  # a traceback shows the name that users import: rekernel.KernelSourceError
+        globals()[_name].__module__ = "rekernel"

@@ -34,6 +34,11 @@ def tell(loader: KernelLoader, event: ReloadEvent) -> None:
             log.exception("an on_reload callback failed for %s", event.kernel_id)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its class where it says nothing."""
+    return str(error).split("\n")[0] or type(error).__name__
+
+
 def _line(event: ReloadEvent) -> str:
     number = "" if event.version is None else f" v{event.version}"
     parts = [f"{event.kernel_id}{number} {event.kind}"]
@@ -43,5 +48,5 @@ def _line(event: ReloadEvent) -> str:
         parts.append(f"began anew: {', '.join(event.anew)}")
     parts += event.notes
     if event.error is not None:
-        parts.append(str(event.error).split("\n")[0])
+        parts.append(first_line(event.error))
     return "; ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ class Holds:
     def __init__(self) -> None:
         self.lock = rlock()
         self.active: dict[tuple[int, int], Hold] = {}
-        self.later: list[Callable[[], None]] = []
+        self.later: list[tuple[Live, Callable[[], None]]] = []
 
     def mine(self, loader: Any) -> Hold | None:
         """Return the asking thread's hold on a loader, or None."""
@@ -42,7 +43,7 @@ class Holds:
             self.active.setdefault(key, Hold(key[1])).depth += 1
 
     def leave(self, loader: Any) -> None:
-        """End it; what was put off until no foreign thread holds is done now."""
+        """End it, and do what was put off until then."""
         key = (id(loader), threading.get_ident())
         with self.lock:
             hold = self.active[key]
@@ -52,24 +53,55 @@ class Holds:
             del self.active[key]
             for live in hold.snapshot:
                 live.cell.override = any(live in other.snapshot for other in self.active.values())
-            later, self.later = (self.later, []) if not self.active else ([], self.later)
-        for act in later:
-            act()
+        self._catch_up()
 
-    def swap(self, loader: Any, changes: list[tuple[Live, tuple[Any, ...] | None, Edition | None]]) -> bool:
-        """Swap several ids at once for everybody but foreign holders; tell whether there are any."""
-        me = (id(loader), threading.get_ident())
+    def swap(self, changes: list[tuple[Live, tuple[Any, ...] | None, Edition | None]]) -> None:
+        """Swap several ids at once, for everybody but foreign holders."""
+        me = threading.get_ident()
         with self.lock:
-            foreign = [hold for key, hold in self.active.items() if key != me and key[0] == me[0]]
             for live, _, _ in changes:
-                own = self.active.get(me)
-                if own is not None:
-                    own.snapshot.pop(live, None)
-                for hold in foreign:
-                    hold.snapshot.setdefault(live, live.current)
-                live.cell.override = any(live in hold.snapshot for hold in self.active.values())
+                for (loader, thread), hold in self.active.items():
+                    if loader == id(live.loader()) and thread != me:
+                        hold.snapshot.setdefault(live, live.current)
+                self.show(live)
             _native.swap([(live.cell, table, edition) for live, table, edition in changes])
-        return bool(foreign)
+
+    def show(self, live: Live) -> None:
+        """Let the asking thread see what serves an id now, for it has loaded this itself."""
+        with self.lock:
+            own = self.mine(live.loader())
+            if own is not None:
+                own.snapshot.pop(live, None)
+            live.cell.override = any(live in hold.snapshot for hold in self.active.values())
+
+    def when_free(self, live: Live, act: Callable[[], None]) -> None:
+        """Do something now, or when no thread holds an older version of this id any more."""
+        with self.lock:
+            if any(live in hold.snapshot for hold in self.active.values()):
+                self.later.append((live, act))
+                return
+        act()
+
+    def only_mine(self) -> None:
+        """Forget the holds of other threads: a forked child does not have them."""
+        me = threading.get_ident()
+        left = {live for key, hold in self.active.items() if key[1] != me for live in hold.snapshot}
+        self.active = {key: hold for key, hold in self.active.items() if key[1] == me}
+        for live in left:
+            live.cell.override = any(live in hold.snapshot for hold in self.active.values())
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Do what was put off and is free now. The lock is not held meanwhile."""
+        with self.lock:
+            held = {live for hold in self.active.values() for live in hold.snapshot}
+            due = [act for live, act in self.later if live not in held]
+            self.later = [(live, act) for live, act in self.later if live in held]
+        for act in due:
+            act()
 
 
 holds = Holds()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=holds.only_mine)  # after that of `locks`, which opens the lock

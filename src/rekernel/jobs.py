@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from rekernel import publishing
 from rekernel.errors import KernelSourceError
 from rekernel.kernel import Kernel
 from rekernel.languages import Draft, Language, detect, find
@@ -48,6 +49,12 @@ def refuse_source(source: Any) -> None:
         raise TypeError(f"load takes text, not {type(source).__name__}; for a function, pass its source text")
 
 
+def refuse_id(kernel_id: Any) -> None:
+    """Raise for an id that is no name."""
+    if type(kernel_id) is not str or not kernel_id.strip():
+        raise TypeError(f"kernel_id= takes a name or None, not {kernel_id!r}")
+
+
 def read_text(file: Path) -> str:
     """Read a file as UTF-8 (a byte-order mark is allowed); what is not text is a ValueError with its place."""
     data = file.read_bytes()
@@ -60,8 +67,6 @@ def read_text(file: Path) -> str:
 
 def prepare(loader: KernelLoader, job: Job) -> None:
     """Find language, draft and id, all pure; wrong calls of ``load`` raise here."""
-    if job.kernel_id is not None and (type(job.kernel_id) is not str or not job.kernel_id.strip()):
-        raise TypeError(f"kernel_id= takes a name or None, not {job.kernel_id!r}")
     if job.namespace is not None and not isinstance(job.namespace, Mapping):
         raise TypeError(f"namespace= takes a mapping such as globals(), not {type(job.namespace).__name__}")
     _refuse_paths(job)
@@ -129,13 +134,11 @@ def _read(loader: KernelLoader, job: Job) -> None:
 
 def _name_failure(loader: KernelLoader, kernel_id: str | None, error: KernelSourceError) -> None:
     """Let an error that came before the id was known name it, and park it there."""
-    from rekernel import building
-
     if kernel_id is None:
         return
     error.kernel_id = kernel_id
     error.version = loader._number(kernel_id)
-    building.failed(loader, kernel_id, error)
+    publishing.failed(loader, kernel_id, error)
 
 
 def _derive(loader: KernelLoader, names: tuple[str, ...], language: str) -> str:
@@ -159,7 +162,7 @@ def parse(source: str, *, language: str | None = None) -> tuple[Kernel, ...]:
     r"""Return the kernels of a text as values; nothing is executed or built.
 
     >>> import rekernel
-    >>> rekernel.parse("@ti.kernel\\ndef f(x: ti.f32) -> ti.f32:\\n    return x")[0].name
+    >>> rekernel.parse("@ti.kernel\ndef f(x: ti.f32) -> ti.f32:\n    return x")[0].name
     'f'
     """
     refuse_source(source)

@@ -8,7 +8,7 @@ several ids at once. A handle reads its cell at every call; a module reads it at
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,8 @@ class Live:
 
     def __init__(self, kernel_id: str, loader: Any) -> None:
         self.kernel_id = kernel_id
-        self.loader = weakref.ref(loader)
+        self.loader: Callable[[], Any] = lambda: loader  # held: a module or a kernel keeps its loader, as an object keeps its class
+        self.users: weakref.WeakSet[Live] = weakref.WeakSet()
         self.token: str = loader.token
         self.lock = rlock()
         self.cell = _native.Cell()
@@ -126,7 +127,13 @@ class Live:
 
     def must_see(self) -> Edition:
         """Return the version seen, or raise `KernelRemovedError`."""
-        edition = self.seen()
+        return self._renewed(self.seen())
+
+    def must_serve(self) -> Edition:
+        """Return the version that serves everybody, whatever the asking thread holds, or raise."""
+        return self._renewed(self.current)
+
+    def _renewed(self, edition: Edition | None) -> Edition:
         if edition is None:
             raise self.gone()
         built = edition.language.renewed(edition.built)
@@ -167,6 +174,9 @@ class _Hook:
         return target
 
 
+_SHOWN = ("_repr_", "_ipython_")  # what notebooks ask for, also of a module that is gone
+
+
 class LiveModule(ModuleType):
     """What ``loader[id]`` returns: always the same object, every read goes to the id's current version.
 
@@ -183,6 +193,8 @@ class LiveModule(ModuleType):
             return contents(live)
         if name.startswith("__") and name.endswith("__"):
             return _dunder(self, live, name)
+        if name.startswith(_SHOWN) and live.seen() is None:
+            return object.__getattribute__(self, name)
         edition = live.must_see()
         if name in edition.built.entries:
             return live.handle(name)
@@ -190,7 +202,7 @@ class LiveModule(ModuleType):
             return edition.built.names[name]
         except KeyError:
             pass
-        if name.startswith(("_repr_", "_ipython_")):
+        if name.startswith(_SHOWN):
             return object.__getattribute__(self, name)
         raise AttributeError(_missing(live, edition, name)) from None
 
@@ -216,6 +228,12 @@ class LiveModule(ModuleType):
         from rekernel.show import module_html
 
         return module_html(_slot.__get__(self))
+
+    def __copy__(self) -> LiveModule:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LiveModule:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         from rekernel.pickling import reduce_module

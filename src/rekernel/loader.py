@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from rekernel import building, events, jobs, publishing, show
+from rekernel import about, building, events, jobs, publishing, rollback, show
 from rekernel.background import Background
 from rekernel.errors import KernelNotFoundError, KernelSourceError
 from rekernel.holds import holds
@@ -103,6 +103,8 @@ class KernelLoader:
         """
         if type(source) is not str:
             jobs.refuse_source(source)
+        if kernel_id is not None:
+            jobs.refuse_id(kernel_id)
         live = self._lives.get(kernel_id if kernel_id is not None else self._texts.get(source, ""))
         if (
             live is not None
@@ -110,17 +112,18 @@ class KernelLoader:
             and self._is_live(live, source, language, namespace, filename, check, keep_state, options)
         ):
             self._counts["unchanged"] += 1
+            self._background.overtake(live.kernel_id)
             self._touch(live.kernel_id)
             return live.module
         job = jobs.Job(
             source, kernel_id, language, namespace, filename, first_line, check, keep_state, dict(options),
             hints=callers_globals(),
         )  # fmt: skip
-        jobs.prepare(self, job)
-        if background:
-            return self._background.start(self, job)
-        self._background.overtake(job.kernel_id or "")
         try:
+            jobs.prepare(self, job)
+            if background:
+                return self._background.start(self, job)
+            self._background.overtake(job.kernel_id or "")
             live = building.run(self, job)
         except KernelSourceError as error:
             raise error.with_traceback(None) from error.__cause__
@@ -165,10 +168,12 @@ class KernelLoader:
         given = namespace if namespace is not None else edition.namespace
         if edition.draft.wants and not same(edition.borrowed, given, edition.draft.wants):
             return False
-        edition = live.must_see()
+        edition = live.must_serve()
         if not edition.language.same(edition.built):
             return False
         live.error = None
+        if live.cell.override:
+            holds.show(live)
         return True
 
     # --- looking up ------------------------------------------------------------------------------------------
@@ -223,32 +228,37 @@ class KernelLoader:
         Nothing is compiled while the old version is still held (the live one and the one before always are).
         """
         live = self._find(kernel_id)
+        self._background.overtake(live.kernel_id)
         try:
-            publishing.roll_back(self, live, version)
+            rollback.roll_back(self, live, version)
         except KernelSourceError as error:
             raise error.with_traceback(None) from error.__cause__
         return live.module
 
     def history(self, kernel_id: str | None = None) -> tuple[Version, ...]:
         """Return the last 32 versions of an id, oldest first."""
-        return publishing.history_of(self._find(kernel_id))
+        return about.history_of(self._find(kernel_id))
 
     def info(self, kernel_id: str | None = None) -> KernelInfo:
         """Return all that is known about an id."""
-        return publishing.info_of(self._find(kernel_id))
+        return about.info_of(self._find(kernel_id))
 
     def stats(self) -> LoaderStats:
         """Return counts over the life of this loader."""
-        return publishing.stats_of(self)
+        return about.stats_of(self)
 
     # --- unloading -------------------------------------------------------------------------------------------
 
     def unload(self, kernel_id: str | None) -> None:
         """Remove an id. Its handles raise `KernelRemovedError` until the id is loaded again."""
-        publishing.unload(self, self._find(kernel_id), "it was unloaded")
+        self._remove(self._find(kernel_id), "it was unloaded")
 
     def __delitem__(self, kernel_id: str) -> None:
-        publishing.unload(self, self._find(kernel_id), "it was deleted from its loader")
+        self._remove(self._find(kernel_id), "it was deleted from its loader")
+
+    def _remove(self, live: Live, how: str) -> None:
+        self._background.overtake(live.kernel_id)
+        publishing.unload(self, live, how)
 
     def cleanup_all(self, reset_taichi: bool = False) -> None:
         """Unload everything.
@@ -257,7 +267,7 @@ class KernelLoader:
         fields and ndarrays of the process, whoever made them, are gone, and ``ti.init`` is needed again.
         """
         for live in list(self._lives.values()):
-            publishing.unload(self, live, "cleanup_all() was called")
+            self._remove(live, "cleanup_all() was called")
         if reset_taichi:
             from rekernel.languages import languages
 

@@ -6,8 +6,8 @@ child will ever open it. Every lock of rekernel is made here, and is made anew i
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` makes enums: for a function that fails, and slowly
 import os
-import signal
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -45,16 +45,16 @@ def unbroken() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_signal.SIGINT)
     if not callable(handler):  # ignored, ending the process, or installed by C code: nothing raises
         yield
         return
     came: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    _signal.signal(_signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(_signal.SIGINT, handler)
         if came:
             handler(*came[0])
 

@@ -137,6 +137,14 @@ def _is_ours(module_name: str) -> bool:
     return module_name == "rekernel" or module_name.startswith("rekernel.")
 
 
+def frames_of_ours() -> int:
+    """Return how many frames above the caller's are rekernel's: a ``stacklevel`` that points at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def callers_globals() -> Mapping[str, Any]:
     """Return the globals of the first frame outside rekernel: only to say what is missing, never as values."""
     frame = sys._getframe(1)

@@ -70,7 +70,7 @@ def restore_handle(payload: Mapping[str, Any]) -> KernelHandle:
         record["first_line"], False, True, dict(record["options"]),
     )  # fmt: skip
     jobs.prepare(loader, job)
-    with building.locked(loader, record["id"], job.language):
-        edition = building.build(loader, live, job, {})
+    with building.locked(live, job.language):
+        edition = building.build(live, job, {})
     version = replace(edition.version, number=record["number"])
     return KernelHandle.fixed(live, replace(edition, version=version), payload["name"])

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rekernel import events
-from rekernel.errors import KernelNotFoundError, KernelSourceError, RekernelWarning
+from rekernel.errors import KernelSourceError, RekernelWarning
 from rekernel.holds import holds
 from rekernel.languages import Built, languages
 from rekernel.live import Edition, Live, Past
-from rekernel.locks import unbroken
+from rekernel.locks import rlock, unbroken
 from rekernel.show import calls_of
-from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
+from rekernel.values import ReloadEvent
 
 if TYPE_CHECKING:
     from rekernel.loader import KernelLoader
@@ -31,24 +31,21 @@ def record(loader: KernelLoader, kernel_id: str) -> Live:
         return live
 
 
-def dependents(loader: KernelLoader, live: Live) -> list[Live]:
+def dependents(live: Live) -> list[Live]:
     """Return the ids that use this one, directly or through others, each after what it uses."""
-    with loader._lock:
-        edges = {
-            one: list(one.current.helpers)
-            for one in loader._lives.values()
-            if one.current is not None and one is not live
-        }
-    reached = {live}
-    while True:
-        more = {one for one, used in edges.items() if one not in reached and any(u in reached for u in used)}
-        if not more:
-            break
-        reached |= more
+    uses: dict[Live, set[Live]] = {}
+    reached = [live]
+    with _swapping:
+        for one in reached:  # grows on the way
+            for user in list(one.users):
+                if user.current is not None and one in user.current.helpers:
+                    if user not in uses:
+                        reached.append(user)
+                    uses.setdefault(user, set()).add(one)
     ordered: list[Live] = []
-    left = reached - {live}
+    left = set(uses)
     while left:
-        ready = sorted((one for one in left if not any(u in left for u in edges[one])), key=lambda o: o.kernel_id)
+        ready = sorted((one for one in left if not uses[one] & left), key=lambda one: (one.kernel_id, one.token))
         ordered += ready
         left -= set(ready)
         if not ready:  # pragma: no cover - cycles are refused when they would come about
@@ -56,9 +53,9 @@ def dependents(loader: KernelLoader, live: Live) -> list[Live]:
     return ordered
 
 
-def refuse_cycles(loader: KernelLoader, live: Live, helpers: list[Live]) -> None:
+def refuse_cycles(live: Live, helpers: list[Live]) -> None:
     """Raise when a text uses an id that depends on it."""
-    above = {live, *dependents(loader, live)}
+    above = {live, *dependents(live)}
     for helper in helpers:
         if helper in above:
             raise ValueError(
@@ -76,36 +73,77 @@ def owner(value: Any) -> tuple[Live, str] | None:
     return None
 
 
-def publish(loader: KernelLoader, planned: Mapping[Live, Edition]) -> None:
-    """Swap in several ids at once. Nothing here can fail half way: everything was built and checked before."""
-    with unbroken():
-        _publish(loader, planned)
+def publish(planned: Mapping[Live, Edition]) -> bool:
+    """Swap in several ids at once, or tell that they have to be built again over what others loaded meanwhile.
+
+    Nothing here can fail half way: everything was built and checked before.
+    """
+    with unbroken(), _swapping:
+        if _outdated(planned):
+            return False
+        _publish(planned)
+        return True
 
 
-def _publish(loader: KernelLoader, planned: Mapping[Live, Edition]) -> None:
+_swapping = rlock()
+"""Held for moments: while ids are swapped, and while it is read who uses whom. No build happens inside."""
+
+
+def _outdated(planned: Mapping[Live, Edition]) -> bool:
+    """Whether a helper has another version than the one built over, or an id came to depend on one of these."""
+    for edition in planned.values():
+        for helper, used in edition.helpers.items():
+            if helper.current not in (None, used) and planned.get(helper) is not used:
+                return True
+    return any(one not in planned for live in planned for one in dependents(live))
+
+
+def _publish(planned: Mapping[Live, Edition]) -> None:
     before = {live: live.current for live in planned}
-    with loader._lock:
-        for live, edition in planned.items():
-            loader._numbers[live.kernel_id] = live.last_number = edition.number
-            edition.language.attach(edition.built, live, _failure(live, edition), _renewal(live))
-        foreign = holds.swap(loader, [(live, live.table(edition.built), edition) for live, edition in planned.items()])
-        for live, edition in planned.items():
-            loader._lives[live.kernel_id] = live
-            loader._retired.pop(live.kernel_id, None)
-            _remember(loader, live, edition, before[live])
+    for live, edition in planned.items():
+        live.loader()._numbers[live.kernel_id] = live.last_number = edition.number
+        edition.language.attach(edition.built, live, _failure(live, edition), _renewal(live))
+        for helper in edition.helpers:
+            helper.users.add(live)
+    holds.swap([(live, live.table(edition.built), edition) for live, edition in planned.items()])
+    for live, edition in planned.items():
+        _remember(live.loader(), live, edition, before[live])
     for live, edition in planned.items():
         old = before[live]
 
         def commit(edition: Edition = edition, old: Edition | None = old) -> None:
-            edition.language.commit(edition.built, None if old is None else old.built)
+            same = old is not None and old.language is edition.language
+            edition.language.commit(edition.built, old.built if old is not None and same else None)
 
-        if foreign:
-            holds.later.append(commit)  # objects change their class only when nobody holds the old one
-        else:
-            commit()
+        holds.when_free(live, commit)  # objects change their class only when nobody holds the old one
+
+
+def discard(planned: Mapping[Live, Edition]) -> None:
+    """Give back what was built and is not to be swapped in."""
+    for live, edition in planned.items():
+        if all(edition.built is not kept.built for kept in live.kept.values()):
+            edition.language.retire(edition.built)
+
+
+def failed(loader: KernelLoader, kernel_id: str, error: BaseException) -> None:
+    """Park an error at its id and tell of it. Nothing else has changed."""
+    loader._counts["failures"] += 1
+    live = loader._lives.get(kernel_id)
+    current = live.current if live is not None else None
+    if isinstance(error, KernelSourceError) and error.kernel_id == kernel_id:
+        error.keeps = None if current is None else current.number
+    if live is not None and isinstance(error, Exception):
+        live.error = error
+    if isinstance(error, Exception):
+        number = None if current is None else current.number
+        events.tell(loader, ReloadEvent("failed", kernel_id, number, error=error))
 
 
 def _remember(loader: KernelLoader, live: Live, edition: Edition, old: Edition | None) -> None:
+    with loader._lock:
+        if loader._retired.pop(live.kernel_id, None) is not None:
+            loader._counts["calls"] -= calls_of(live)  # counted there when it was unloaded
+        loader._lives[live.kernel_id] = live
     live.error = live.removed = None
     kept = {edition.number: edition}
     if old is not None:
@@ -117,84 +155,40 @@ def _remember(loader: KernelLoader, live: Live, edition: Edition, old: Edition |
     for gone in dropped.values():
         gone.language.retire(gone.built)
     if old is not None:
-        loader._texts.pop(old.source.text, None)
+        _forget_text(loader, live, old)
     if edition.derived:
         loader._texts[edition.source.text] = live.kernel_id
     loader._counts["reused" if edition.version.restores is not None and old is not None else "loads"] += 1
 
 
-def again(loader: KernelLoader, live: Live, kept: Edition, *, undo_to: int | None, restores: int) -> Edition:
+def _forget_text(loader: KernelLoader, live: Live, edition: Edition) -> None:
+    if loader._texts.get(edition.source.text) == live.kernel_id:
+        del loader._texts[edition.source.text]
+
+
+def again(live: Live, kept: Edition, *, undo_to: int | None, restores: int) -> Edition:
     """Return a new version with the content of one whose callables are still held."""
-    number = loader._number(live.kernel_id)
+    number = live.loader()._number(live.kernel_id)
     version = replace(kept.version, number=number, loaded_at=time.time(), restores=restores)
     return replace(kept, version=version, undo_to=undo_to)
-
-
-def roll_back(loader: KernelLoader, live: Live, version: int | None) -> None:
-    """Bring back an earlier version's content, as a new version; see ``KernelLoader.rollback``."""
-    from rekernel import building
-
-    current = live.current
-    with building.locked(loader, live.kernel_id, None if current is None else current.language):
-        current = live.current
-        if current is None:
-            raise live.gone()
-        target = version if version is not None else current.undo_to
-        past = {p.version.number: p for p in live.history}
-        if target is None:
-            raise KernelNotFoundError(f"{live.kernel_id!r} has no version before v{current.number} to go back to")
-        if target == current.number:
-            return
-        if target not in past and target not in live.kept:
-            known = ", ".join(f"v{number}" for number in past)
-            raise KernelNotFoundError(f"{live.kernel_id!r} has no version {target} to go back to; it has {known}")
-        kept = live.kept.get(target)
-        if kept is None:  # another number may hold the same content
-            kept = next((e for e in live.kept.values() if e.version.restores == target and e is not current), None)
-        if kept is not None and all(e is h.current for h, e in kept.helpers.items()):
-            renewed = kept.language.renewed(kept.built)
-            made = again(loader, live, replace(kept, built=renewed), undo_to=kept.undo_to, restores=target)
-        else:
-            made = building.build(loader, live, _job_of(loader, past[target], target), {})
-        planned = building.with_dependents(loader, live, made)
-        publish(loader, planned)
-    for one, edition in planned.items():
-        kind = "rolled back" if one is live else "loaded"
-        events.tell(
-            loader,
-            ReloadEvent(kind, one.kernel_id, edition.number, edition.source.language, tuple(edition.built.entries)),
-        )
-
-
-def _job_of(loader: KernelLoader, past: Past, restores: int) -> Any:
-    from rekernel.jobs import Job
-
-    source = past.source
-    job = Job(
-        source.text, past.version.kernel_id, source.language, past.namespace, source.filename, source.first_line,
-        True, True, dict(source.options), restores=restores, undo_to=past.undo_to, derived=past.derived,
-    )  # fmt: skip
-    job.language, job.source = languages()[source.language], source
-    number = loader._number(past.version.kernel_id)
-    job.draft = job.language.read(source, kernel_id=past.version.kernel_id, number=number)
-    return job
 
 
 def unload(loader: KernelLoader, live: Live, how: str) -> None:
     """Take an id away. Its module and handles stay, raise, and work again when the id is loaded again."""
     current = live.current
-    with live.lock, unbroken(), loader._lock:
+    with live.lock, unbroken(), _swapping, loader._lock:
         if loader._lives.pop(live.kernel_id, None) is None:
             return
         current = live.current
         loader._retired[live.kernel_id] = live
         live.removed = how
         live.error = None
-        holds.swap(loader, [(live, None, None)])
+        holds.swap([(live, None, None)])
+        loader._counts["calls"] += calls_of(live)
         kept, live.kept = live.kept, {}
         live.history = []
         if current is not None:
-            loader._texts.pop(current.source.text, None)
+            _forget_text(loader, live, current)
         if live.kernel_id in loader._recent:
             loader._recent.remove(live.kernel_id)
     for built, edition in {id(e.built): (e.built, e) for e in kept.values()}.values():
@@ -207,12 +201,11 @@ def _renewal(live: Live) -> Any:
     """Return what a language calls when it had to build a version again by itself (after another ``ti.init``)."""
 
     def renewed(built: Built) -> None:
-        loader = live.loader()
         edition = live.current
-        if loader is None or edition is None or edition.built.private.successor is not built:
+        if edition is None or edition.built.private.successor is not built:
             return
         edition.built = built
-        holds.swap(loader, [(live, live.table(built), edition)])
+        holds.swap([(live, live.table(built), edition)])
 
     return renewed
 
@@ -220,7 +213,7 @@ def _renewal(live: Live) -> Any:
 def _failure(live: Live, edition: Edition) -> Any:
     """Return what a language calls when a call does not compile, or None: ``auto_rollback=True``."""
     loader = live.loader()
-    if loader is None or not loader.auto_rollback:
+    if not loader.auto_rollback:
         return None
 
     def failed(name: str, error: KernelSourceError, arguments: tuple[Any, ...]) -> Any:
@@ -241,35 +234,3 @@ def _failure(live: Live, edition: Edition) -> Any:
         return target(*arguments)
 
     return failed
-
-
-def history_of(live: Live) -> tuple[Version, ...]:
-    """Return the remembered versions, oldest first; the live one is marked."""
-    current = live.current
-    number = None if current is None else current.number
-    return tuple(replace(p.version, live=p.version.number == number) for p in live.history)
-
-
-def info_of(live: Live, edition: Edition | None = None) -> KernelInfo:
-    """Return all that is known of an id, or of one version of it."""
-    edition = edition or live.must_see()
-    built, source = edition.built, edition.source
-    return KernelInfo(
-        kernel_id=live.kernel_id, version=edition.number, language=source.language, source=source.text,
-        filename=source.filename, options=source.options, kernels=built.kernels, skipped=built.skipped,
-        code=source.code, assembly=built.assembly, warnings=built.warnings, notes=built.notes, error=live.error,
-        build_seconds=edition.build_seconds, from_cache=built.from_cache, rebuilt_because=built.rebuilt_because,
-        depends_on=tuple(sorted(h.kernel_id for h in edition.helpers)), history=history_of(live),
-    )  # fmt: skip
-
-
-def stats_of(loader: KernelLoader) -> LoaderStats:
-    """Return a loader's counts."""
-    lives = list(loader._lives.values())
-    counts = loader._counts
-    builts = {id(e.built) for e in loader._editions()}
-    return LoaderStats(
-        ids=len(lives), loads=counts["loads"], unchanged=counts["unchanged"], reused=counts["reused"],
-        failures=counts["failures"], calls=counts["calls"] + sum(map(calls_of, lives)), versions_held=len(builts),
-        languages={n: lang.stats() for n, lang in languages().items() if hasattr(lang, "stats")},
-    )  # fmt: skip

@@ -13,7 +13,7 @@ from rekernel.publishing import owner
 if TYPE_CHECKING:
     from rekernel.loader import KernelLoader
 
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def chain(edition: Edition, live: Live) -> list[tuple[Live, Edition]]:
@@ -41,7 +41,7 @@ def record_of(live: Live, edition: Edition, *, values: bool) -> tuple[dict[str, 
         reference = _reference(value)
         if reference is not None:
             taken[name] = reference
-        elif values and isinstance(value, _PLAIN):
+        elif values and _is_plain(value):
             taken[name] = ["value", value]
         else:
             open_names.append(name)
@@ -58,6 +58,10 @@ def record_of(live: Live, edition: Edition, *, values: bool) -> tuple[dict[str, 
         "asks_for": open_names,
     }
     return record, open_names
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, _PLAIN) or (type(value) is tuple and all(map(_is_plain, value)))
 
 
 def _reference(value: Any) -> list[Any] | None:

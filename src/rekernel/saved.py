@@ -23,7 +23,7 @@ def save(loader: KernelLoader, path: Path) -> None:
     """Write all ids of a loader; the file appears whole or not at all."""
     lives = {live.kernel_id: live for live in loader._lives.values() if live.current is not None}
     # Helpers before what uses them, otherwise the order of loading.
-    order = sorted(lives.values(), key=lambda live: -len(dependents(loader, live)))
+    order = sorted(lives.values(), key=lambda live: -len(dependents(live)))
     records = []
     for live in order:
         edition = live.current
@@ -47,9 +47,10 @@ def load_saved(cls: type[KernelLoader], path: Path, namespace: Mapping[str, Any]
         if content["rekernel"] != FORMAT:
             raise ValueError(f"{path} has format {content['rekernel']}; this version reads format {FORMAT}")
         records = content["ids"]
+        asked = {name for record in records for name in record["asks_for"]}
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is no file that KernelLoader.save has written ({error})") from None
-    missing = sorted({n for r in records for n in r["asks_for"] if namespace is None or n not in namespace})
+    missing = sorted(name for name in asked if namespace is None or name not in namespace)
     if missing:
         raise KernelNotFoundError(
             f"{path}: the texts take {', '.join(missing)} from a namespace; pass namespace= with them"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rekernel.live import Live
 
 _MOST = 4  # kernel names of one row
+_NAMES = 18  # columns for them, at least
 
 
 def handle_line(handle: KernelHandle) -> str:
@@ -48,8 +49,13 @@ def rows(lives: Sequence[Live]) -> list[tuple[str, str, str, str, str]]:
             continue
         names = list(edition.built.entries)
         shown = ", ".join(names[:_MOST]) + (f", +{len(names) - _MOST}" if len(names) > _MOST else "")
-        made.append((live.kernel_id, f"v{edition.number}", edition.source.language, shown, _state(live)))
+        made.append((_one_line(live.kernel_id), f"v{edition.number}", edition.source.language, shown, _state(live)))
     return made
+
+
+def _one_line(kernel_id: str) -> str:
+    """Return an id as a table can show it: as it is, or quoted if it would break the line."""
+    return kernel_id if kernel_id.isprintable() else repr(kernel_id)
 
 
 def _state(live: Live) -> str:
@@ -58,7 +64,7 @@ def _state(live: Live) -> str:
         where = place(error)
         return f"last edit failed: {where + ': ' if where else ''}{error.message}"
     if error is not None:
-        return f"last edit failed: {error}"
+        return f"last edit failed: {' '.join(str(error).split())}"
     calls = calls_of(live)
     return f"live, {calls:,} call{'' if calls == 1 else 's'}"
 
@@ -67,7 +73,7 @@ def loader_text(lives: Sequence[Live]) -> str:
     """Return the loader as a small table."""
     table = rows(lives)
     head = f"<KernelLoader: {len(table)} id{'' if len(table) == 1 else 's'}>"
-    widths = [max((len(row[i]) for row in table), default=0) for i in range(4)]
+    widths = [max([len(row[i]) for row in table] + [_NAMES] * (i == 3)) for i in range(4)] if table else []
     lines = ["  " + "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[4]]) for row in table]
     return "\n".join([head, *lines])
 

@@ -172,28 +172,42 @@ def test_missing_and_unknown_arguments_are_pythons_own_errors(echo):
     assert echo.i32(x=7) == 7
 
 
+REFUSED = [
+    "x[0] = 1.5", "x[0] = v", "x[0] = ti.Vector([1.0, 2.0])", "x[0] += v", "x[0] -= 1.5", "x[0] |= v", "x[0] &= v",
+    "x[0] ^= v", "x[0] *= v", "x[0] /= 2.0", "x[0] = x[0] + v", "x[0] = ti.u1(v)", "x[0] = bool(v)",
+    "x[0] = ti.cast(v, ti.u1)", "ti.atomic_mul(x[0], 2)", "ti.atomic_min(x[0], True)", "ti.atomic_max(x[0], 1)",
+    "b = v > 0; b = v", "b = v > 0; b += v", "b = x[0]; b += v",
+]  # fmt: skip
+TAKEN = ["x[0] = v != 0", "x[0] = True", "x[0] = k", "x[0] += 1", "x[0] |= k", "x[0] = ti.cast(k, ti.u1)"]
+
+
 def test_stores_at_which_llvm_would_end_the_process_are_errors():
+    # All in one process: after each error the next text, and at last good ones, still work.
     program = START + """
-bad = {
-    "float into bool": "x[0] = 1.5",
-    "argument into bool": "x[0] = v",
-    "vector into bool": "x[0] = ti.Vector([1.0, 2.0])",
-    "float in place": "x[0] += v",
-    "minimum": "ti.atomic_min(x[0], True)",
-}
-for name, statement in bad.items():
-    text = f"@ti.kernel\\ndef f(x: ti.types.ndarray(ti.u1, 1), v: ti.f32):\\n    {statement}\\n"
+import sys
+text = "@ti.kernel\\ndef f(x: ti.types.ndarray(ti.u1, 1), v: ti.f32, k: ti.i32):\\n    {}\\n"
+for statement in sys.argv[1].split("|||"):
     try:
-        loader.load(text, "k", check=(np.zeros(2, bool), 1.0))
-        print(name, "passed")
+        loader.load(text.format(statement), "k", check=(np.zeros(2, bool), 1.0, 1))
+        print("passed:", statement)
     except rekernel.KernelSourceError as error:
-        print(name, "line", error.line)
-good = loader.load("@ti.kernel\\ndef f(x: ti.types.ndarray(ti.u1, 1), v: ti.f32):\\n    x[0] = v != 0\\n", "k")
-x = np.zeros(2, bool)
-good.f(x, 2.0)
-print("good", x.tolist())
+        print("line", error.line)
+for statement in sys.argv[2].split("|||"):
+    x = np.zeros(2, bool)
+    loader.load(text.format(statement), "k", check=(x, 1.0, 1)).f(x, 2.0, 1)
+    print(x.tolist())
 """
-    printed = lines_of(run_python(program))
-    assert printed[-1] == "good [True, False]"
-    assert all(line.endswith(("line 3", "passed")) for line in printed[:-1]), printed
-    assert len(printed) == 6
+    printed = lines_of(run_python(program, "|||".join(REFUSED), "|||".join(TAKEN)))
+    assert printed == ["line 3"] * len(REFUSED) + ["[True, False]"] * len(TAKEN)
+
+
+def test_taichi_is_left_as_it_was(ti, loader):
+    core = ti._lib.core
+    names = ["value_cast", *(n for n in dir(core) if n.startswith("expr_atomic_"))]
+    before = [getattr(core, n) for n in names]
+    assign = ti.lang.expr.Expr._assign
+    loader.load("@ti.kernel\ndef f():\n    a = True\n    a = 1.5\n", "k", check=False)
+    with pytest.raises(rekernel.KernelSourceError):
+        loader["k"].f()
+    assert [getattr(core, n) for n in names] == before
+    assert ti.lang.expr.Expr._assign is assign

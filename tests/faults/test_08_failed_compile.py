@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 
 import pytest
@@ -10,28 +11,36 @@ from support import times
 
 import rekernel
 
+HEAD = "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n"
+FUNC = "@ti.func\ndef h(x):\n"
 BROKEN = {
-    "undefined name": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return nonsense * n\n",
+    "undefined name": HEAD + "    return nonsense * n\n",
     "undefined name at the top": times(7) + "nonsense\n",
-    "syntax error": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return 7 *\n",
-    "indentation": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\nreturn 7 * n\n",
-    "unclosed string": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return '7\n",
-    "type error": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return ti.Vector([1, 2]) + ti.Vector([1, 2, 3])\n",
-    "static loop": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    for i in ti.static(range(3)):\n"
+    "syntax error": HEAD + "    return 7 *\n",
+    "indentation": HEAD + "return 7 * n\n",
+    "unclosed string": HEAD + "    return '7\n",
+    "type error": HEAD + "    return ti.Vector([1, 2]) + ti.Vector([1, 2, 3])\n",
+    "static loop": HEAD + "    for i in ti.static(range(3)):\n"
     "        a = [1][i + 5]\n    return 7\n",
-    "static assertion": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    ti.static_assert(n > 10, 'no')\n    return 7\n",
-    "function": "@ti.func\ndef h(x):\n    return nonsense\n\n@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return h(n)\n",
+    "static assertion": HEAD + "    ti.static_assert(n > 10, 'no')\n    return 7\n",
+    "function": FUNC + "    return nonsense\n\n" + HEAD + "    return h(n)\n",
     "annotation": "@ti.kernel\ndef f(n: nonsense) -> ti.f32:\n    return 7\n",
     "no annotation": "@ti.kernel\ndef f(n) -> ti.f32:\n    return 7\n",
     "exception at the top": times(7) + "raise ValueError('the text itself')\n",
     "system exit": times(7) + "raise SystemExit(3)\n",
     "exit": times(7) + "import sys\nsys.exit('bye')\n",
     "assertion at the top": times(7) + "assert 1 == 2\n",
-    "unsupported statement": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    with open('x'):\n        pass\n    return 7\n",
-    "recursion": "@ti.func\ndef h(x):\n    return h(x)\n\n@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    return h(n)\n",
+    "unsupported statement": HEAD + "    with open('x'):\n        pass\n    return 7\n",
+    "recursion": FUNC + "    return h(x)\n\n" + HEAD + "    return h(n)\n",
     "missing module": "import no_such_module_anywhere\n" + times(7),
-    "wrong return": "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    pass\n",
+    "wrong return": HEAD + "    pass\n",
     "field error": "x = ti.field(ti.f32, shape=-1)\n" + times(7),
+    "field without a place": "x = ti.field(ti.f32)\n" + times(7) + "nonsense\n",
+    "field with a gradient and no place": "x = ti.field(ti.f32, needs_grad=True)\n" + times(7) + "nonsense\n",
+    "vector field without a place": "x = ti.Vector.field(2, ti.f32)\n" + times(7) + "nonsense\n",
+    "layout without a field": "b = ti.root.dense(ti.i, 4)\n" + times(7) + "nonsense\n",
+    "builder without an end": "b = ti.FieldsBuilder()\nx = ti.field(ti.f32)\nb.dense(ti.i, 4).place(x)\nnonsense\n",
+    "field placed twice": "x = ti.field(ti.f32, 4)\nti.root.place(x)\n" + times(7),
     "null byte": times(7) + "\0",
     "lone surrogate": times(7) + "s = '\ud800'\n",
 }
@@ -77,7 +86,7 @@ def test_a_kernel_that_fails_at_its_first_call_can_be_called_again_and_corrected
 
 
 def test_a_call_that_fails_for_one_kind_of_argument_leaves_the_others(loader):
-    text = "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n    ti.static_assert(n < 3)\n    return 3 * n\n"
+    text = HEAD + "    ti.static_assert(n < 3)\n    return 3 * n\n"
     f = loader.load(text, "k").f
     assert f(1) == 3
     with pytest.raises(rekernel.KernelSourceError):
@@ -93,7 +102,8 @@ def test_an_identical_failed_text_is_tried_again(loader):
     assert loader.load(text, "k", namespace={"late": 4}).f() == 4
 
 
-def test_a_hundred_failures_leave_nothing_behind(ti, loader):
+def test_a_hundred_failures_leave_nothing_behind(ti, loader, caplog):
+    caplog.set_level(logging.CRITICAL, logger="rekernel")  # a record of the log would hold each error
     module = loader.load(times(3), "k")
     module.f(1)
 

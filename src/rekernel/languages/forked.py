@@ -22,6 +22,7 @@ def _mark() -> None:
             impl.get_runtime()._rekernel_inherited = True
 
 
-if hasattr(os, "register_at_fork"):
-    # Here, and not where Taichi is imported: a process may fork before it loads its first kernel.
-    os.register_at_fork(after_in_child=_mark)
+def watch() -> None:
+    """Mark what is inherited in every child from now on; early, as a process may fork before its first load."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_mark)

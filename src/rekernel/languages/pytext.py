@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__spec__", "__loader__", "__package__"}
+BUILTINS = frozenset(dir(builtins)) | {
+    "__name__", "__file__", "__doc__", "__spec__", "__loader__", "__package__", "__class__",
+}  # fmt: skip
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Tuples: `isinstance` with ``A | B`` builds a new union object at every call.
@@ -19,6 +21,7 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _NAMING = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _OUTWARD = (ast.Global, ast.Nonlocal)
+_ALIASES: Any = getattr(ast, "TypeAlias", ())  # new in Python 3.12
 
 _QUIET = re.compile(
     r"'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*",
@@ -61,7 +64,11 @@ _fields: dict[type, tuple[str, ...]] = {ast.Name: (), ast.Constant: ()}
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """Return what `ast.iter_child_nodes` gives, in its order, without contexts and operators."""
+    """Return what `ast.iter_child_nodes` gives, in its order, without contexts and operators; see `kept`."""
+    answers: dict[str, Any] = node.__dict__
+    known: list[ast.AST] | None = answers.get("_children")
+    if known is not None:
+        return known
     kind = type(node)
     fields = _fields.get(kind)
     if fields is None:
@@ -73,6 +80,7 @@ def children(node: ast.AST) -> list[ast.AST]:
             found.append(value)
         elif type(value) is list:
             found += [item for item in value if isinstance(item, ast.AST)]
+    answers["_children"] = found
     return found
 
 
@@ -83,7 +91,7 @@ def walk(node: ast.AST) -> list[ast.AST]:
 
 @kept
 def _below(node: ast.AST) -> list[ast.AST]:
-    found = children(node)
+    found = [*children(node)]
     for one in found:
         found += children(one)
     return found
@@ -140,40 +148,60 @@ def _add_reads(node: ast.AST, names: set[str]) -> None:
     elif isinstance(node, _FUNCTIONS):
         names |= _reads_of_function(node)
     elif isinstance(node, ast.ClassDef):
-        inner = _union(node.body)
-        methods = _union([s for s in node.body if isinstance(s, _DEFINITIONS)])
-        outer = _union([*node.decorator_list, *node.bases, *node.keywords])
-        names |= outer | methods | (inner - bound(node.body))
+        names |= _reads_of_class(node)
     elif isinstance(node, _COMPREHENSIONS):
         targets = bound([generator.target for generator in node.generators])
-        names |= _union(children(node)) - targets
+        # The first iterable is evaluated outside: ``[a for a in a]`` reads ``a``.
+        names |= reads(node.generators[0].iter) | (_union(children(node)) - targets)
     elif isinstance(node, ast.AugAssign):
         if isinstance(node.target, ast.Name):
             names.add(node.target.id)
         else:
             _add_reads(node.target, names)
         _add_reads(node.value, names)
+    elif isinstance(node, _ALIASES):  # ``type Pair[T] = tuple[T, T]``
+        names |= _union(children(node)) - _type_parameters(node)
     else:
         for child in children(node):
             _add_reads(child, names)
 
 
+def _reads_of_class(node: ast.ClassDef) -> set[str]:
+    here, inside = _union([*node.decorator_list, *node.bases, *node.keywords]), _union(node.body)
+    # The names of a class body are not seen by the functions and classes in it.
+    nested = set()
+    for statement in node.body:
+        if isinstance(statement, _FUNCTIONS):
+            nested |= _reads_of_body(statement)
+        elif isinstance(statement, ast.ClassDef):
+            nested |= _reads_of_class(statement)
+    return (here | nested | (inside - bound(node.body))) - _type_parameters(node)
+
+
 @kept
 def _reads_of_function(node: _Function | ast.Lambda) -> set[str]:
+    outer: list[ast.AST] = [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
+    outer += [a.annotation for a in _arguments(node) if a.annotation is not None]
+    if not isinstance(node, ast.Lambda):
+        outer += [*node.decorator_list, *([node.returns] if node.returns is not None else [])]
+    return (_union(outer) | _reads_of_body(node)) - _type_parameters(node)
+
+
+@kept
+def _reads_of_body(node: _Function | ast.Lambda) -> set[str]:
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    return _union(body) - (bound(body) - declared_global(node)) - {a.arg for a in _arguments(node)}
+
+
+def _arguments(node: _Function | ast.Lambda) -> list[ast.arg]:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
-    outer: list[ast.AST] = [*arguments.defaults, *[d for d in arguments.kw_defaults if d is not None]]
-    outer += [a.annotation for a in every if a.annotation is not None]
-    if isinstance(node, ast.Lambda):
-        body: list[ast.AST] = [node.body]
-        local: set[str] = set()
-    else:
-        body = [*node.body]
-        outer += [*node.decorator_list, *([node.returns] if node.returns is not None else [])]
-        outer_names = declared_global(node)
-        local = bound(body) - outer_names
-    return _union(outer) | (_union(body) - local - {a.arg for a in every})
+    return every + [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+
+
+def _type_parameters(node: ast.AST) -> set[str]:
+    """Names in brackets after a function, class or type alias; new in Python 3.12."""
+    return {parameter.name for parameter in getattr(node, "type_params", ())}
 
 
 def _union(nodes: Iterable[ast.AST]) -> set[str]:

@@ -73,9 +73,11 @@ class TaichiLanguage:
 
     def commit(self, built: Built, previous: Built | None) -> None:
         """See `Language.commit`: instances of the old classes go on as instances of the new ones."""
+        if previous is None or not (previous.private.classes or previous.private.struct_types):
+            return
         from rekernel.languages.taichi import instances
 
-        if previous is not None and previous.private.program is built.private.program:
+        if previous.private.program is built.private.program:
             instances.move(previous.private.classes, built.private.classes)
             instances.move_structs(previous.private.struct_types, built.private.struct_types)
 

@@ -92,11 +92,16 @@ class Execution:
             __spec__=ModuleSpec(self.module_name, self.loader, origin=self.filename),  # type: ignore[arg-type]
         )
         self.injected = frozenset(self.globals)
-        code = source.code
-        lines = [line + "\n" for line in split_lines(_FEED.sub("", code))]
-        linecache.cache[self.filename] = (len(code), None, lines, self.filename)
+        self.show_source()
         sys.modules[self.module_name] = module
         weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
+
+    def show_source(self) -> None:
+        """Put the text where Taichi and tracebacks look for it, unless it is there; others may have cleared it."""
+        if self.filename not in linecache.cache:
+            code = self.text.source.code
+            lines = [line + "\n" for line in split_lines(_FEED.sub("", code))]
+            linecache.cache[self.filename] = (len(code), None, lines, self.filename)
 
     def compile(self, node: ast.Module) -> types.CodeType:
         """Compile statements of the text; Python's warnings are kept for ``info.warnings``."""

@@ -71,6 +71,7 @@ def _guarded_class(package: Package) -> type:
                 return base.materialize(self, *args, **kwargs)
             version: TaichiVersion = self._rekernel_guard.owner
             title = f"{version.text.kernel_id}.{self.func.__name__}"
+            version.execution.show_source()
             with helpers.as_loaded(version.helpers, title), checked_stores(package):
                 return base.materialize(self, *args, **kwargs)
 
@@ -128,7 +129,7 @@ def checked_stores(package: Package) -> Iterator[None]:
                 if not _ATOMIC[name]:
                     raise syntax_error(f"ti.{name.removeprefix('expr_')} does not work on a place of type u1 (bool)")
                 if _is_floating(type_of(value)):
-                    raise syntax_error(f"cannot combine a value of type {type_of(value)} with a place of type u1 (bool)")
+                    raise syntax_error(f"cannot combine a value of type {type_of(value)} with a place of type u1")
             return originals[name](target, value, *rest)
 
         return checked

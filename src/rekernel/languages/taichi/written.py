@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from rekernel.languages import pytext
 
-_READERS = frozenset({"static", "grouped", "ndrange", "range", "len", "enumerate", "zip", "print", "int", "float"})
+_READERS = frozenset({"grouped", "ndrange", "range", "len", "enumerate", "zip", "print", "int", "float"})
 _READ_ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "n", "m", "grad"})
 _WRITING_METHODS = frozenset({"fill", "assign", "append", "copy_from", "from_numpy"})
 
@@ -34,8 +34,13 @@ def written(function: ast.FunctionDef, functions: Functions) -> frozenset[str]:
     return known["_written"]  # type: ignore[no-any-return]
 
 
-def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[str]) -> frozenset[str]:
+def _written(
+    function: ast.FunctionDef, functions: Functions, active: frozenset[str], *, whole: bool = True
+) -> frozenset[str]:
+    """Return the parameters that may be written to if arrays (`whole`), or elements of arrays, are passed."""
     parameters = {a.arg for a in function.args.args}
+    # To assign to a ``ti.template()`` is to write into the element that was passed; others are copies.
+    references = {a.arg for a in function.args.args if a.annotation is not None}
     parents: dict[int, ast.AST] = {}
     nodes: list[ast.AST] = [function]
     for node in nodes:
@@ -46,16 +51,23 @@ def _written(function: ast.FunctionDef, functions: Functions, active: frozenset[
     active = active | {function.name}
     found = set()
     for node in nodes:
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node.id not in parameters:
+        if not isinstance(node, ast.Name) or node.id not in parameters:
             continue
-        if node.id not in found and not _only_read(node, parents, functions, active):
+        if not isinstance(node.ctx, ast.Load):
+            found |= {node.id} & references
+            continue
+        if node.id not in found and not _only_read(node, parents, functions, active, whole):
             found.add(node.id)
     return frozenset(found)
 
 
-def _only_read(node: ast.AST, parents: Mapping[int, ast.AST], functions: Functions, active: frozenset[str]) -> bool:
-    """Follow one use of a parameter outwards: through subscripts and attributes to what is done with it."""
-    whole = True  # still the array itself, not one of its elements
+def _only_read(
+    node: ast.AST, parents: Mapping[int, ast.AST], functions: Functions, active: frozenset[str], whole: bool
+) -> bool:
+    """Follow one use of a parameter outwards: through subscripts and attributes to what is done with it.
+
+    `whole` tells whether it is still the array itself, not one of its elements.
+    """
     while True:
         parent = parents[id(node)]
         if isinstance(parent, ast.Subscript) and parent.value is node:
@@ -89,14 +101,19 @@ def _call_reads(call: ast.Call, index: int, whole: bool, functions: Functions, a
     name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
     if name.startswith("atomic_"):
         return index != 0
-    if not whole or name in _READERS:
+    if name in _READERS:
         return True
+    if name == "static":  # ``y = ti.static(x)`` is another name for the array, or the element
+        return False
     callee = functions.get(name)
     if callee is None:
-        return False
+        return not whole
     if name in active:
         return True  # a recursion adds nothing to what the function does by itself
     parameters = [a.arg for a in callee.args.args]
     if isinstance(target, ast.Attribute) and parameters[:1] == ["self"]:
         parameters = parameters[1:]
-    return index < len(parameters) and parameters[index] not in _written(callee, functions, active)
+    if index >= len(parameters):
+        return False
+    copied = not whole and all(a.annotation is None for a in callee.args.args if a.arg == parameters[index])
+    return copied or parameters[index] not in _written(callee, functions, active, whole=whole)

@@ -1,0 +1,178 @@
+// Arguments by DLPack: tensors in the memory of this computer.
+//
+// Invariant: a capsule is consumed (renamed) exactly when its tensor has been taken over, and from then on the tensor's
+// deleter is called exactly once, by release_foreign(). A capsule that is not consumed frees its tensor itself.
+#include "function.hpp"
+
+namespace rekernel {
+
+namespace {
+
+// The layout of these structures is fixed by the DLPack standard, versions 0.x and 1.x.
+struct Device {
+    std::int32_t type, number;
+};
+
+struct Tensor {
+    void *data;
+    Device device;
+    std::int32_t ndim;
+    std::uint8_t code, bits;
+    std::uint16_t lanes;
+    std::int64_t *shape, *strides;  // strides in elements; nullptr: C-contiguous
+    std::uint64_t offset;
+};
+
+struct Managed {
+    Tensor tensor;
+    void *context;
+    void (*deleter)(Managed *);
+};
+
+struct Versioned {
+    std::uint32_t major, minor;
+    void *context;
+    void (*deleter)(Versioned *);
+    std::uint64_t flags;  // 1: read-only, 2: a copy
+    Tensor tensor;
+};
+
+constexpr int max_ndim = 64;
+
+struct Names {
+    PyObject *dlpack = PyUnicode_InternFromString("__dlpack__");
+    PyObject *device = PyUnicode_InternFromString("__dlpack_device__");
+    PyObject *keywords = Py_BuildValue("(s)", "max_version");
+    PyObject *version = Py_BuildValue("(ii)", 1, 0);
+    bool made = dlpack && device && keywords && version;
+};
+
+const Names *names() {
+    static const Names all;
+    if (!all.made && !PyErr_Occurred()) PyErr_NoMemory();
+    return all.made ? &all : nullptr;
+}
+
+bool is_host(long device) { return device == 1 || device == 3 || device == 11; }  // plain or page-locked memory
+
+// The tensor's device as a number of the standard, -1 with an exception.
+long device_of(PyObject *argument) {
+    PyObject *pair = PyObject_CallMethodNoArgs(argument, names()->device);
+    if (!pair) return -1;
+    long device = -1;
+    if (PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) device = PyLong_AsLong(PyTuple_GET_ITEM(pair, 0));
+    else PyErr_SetString(PyExc_TypeError, "__dlpack_device__() must return a tuple of two");
+    Py_DECREF(pair);
+    if (device < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "negative DLPack device");
+    return device;
+}
+
+// Older libraries do not know the keyword.
+PyObject *export_capsule(PyObject *argument) {
+    PyObject *stack[] = {argument, names()->version};
+    PyObject *capsule = PyObject_VectorcallMethod(names()->dlpack, stack, 1, names()->keywords);
+    if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
+    PyErr_Clear();
+    return PyObject_CallMethodNoArgs(argument, names()->dlpack);
+}
+
+template <class T>
+void call_deleter(void *managed) {
+    static_cast<T *>(managed)->deleter(static_cast<T *>(managed));
+}
+
+template <class T>
+bool consume(PyObject *capsule, T *managed, const char *used_name, Foreign *foreign) {
+    if (PyCapsule_SetName(capsule, used_name) < 0) return false;
+    foreign->managed = managed;
+    foreign->deleter = managed->deleter ? call_deleter<T> : nullptr;
+    return true;
+}
+
+// Takes the tensor out of its capsule; nullptr with an exception.
+const Tensor *take_tensor(PyObject *capsule, Foreign *foreign, std::uint64_t &flags) {
+    flags = 0;
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        auto *managed = static_cast<Versioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+        if (managed->major > 1) {
+            PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported",
+                         static_cast<unsigned>(managed->major));
+            return nullptr;
+        }
+        flags = managed->flags;
+        return consume(capsule, managed, "used_dltensor_versioned", foreign) ? &managed->tensor : nullptr;
+    }
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        auto *managed = static_cast<Managed *>(PyCapsule_GetPointer(capsule, "dltensor"));
+        return consume(capsule, managed, "used_dltensor", foreign) ? &managed->tensor : nullptr;
+    }
+    PyErr_SetString(PyExc_TypeError, "__dlpack__() did not return a fresh DLPack capsule");
+    return nullptr;
+}
+
+bool copy_sizes(const Tensor *tensor, Py_ssize_t itemsize, Foreign *foreign) {
+    int ndim = tensor->ndim;
+    if (ndim < 0 || ndim > max_ndim) {
+        PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions", ndim);
+        return false;
+    }
+    if (!make_sizes(ndim, foreign)) return false;
+    for (int i = 0; i < ndim; ++i) foreign->sizes[i] = static_cast<Py_ssize_t>(tensor->shape[i]);
+    pack_strides(ndim, itemsize, foreign);
+    for (int i = 0; tensor->strides && i < ndim; ++i) {
+        foreign->sizes[ndim + i] = static_cast<Py_ssize_t>(tensor->strides[i]) * itemsize;
+    }
+    return true;
+}
+
+// A tensor that says where it is and whose type is known, as a view; what it borrows is in `foreign` already.
+bool view_tensor(const Refused &refused, const Tensor *tensor, std::uint64_t flags, View &out, Foreign *foreign) {
+    Element element = element_of_dlpack(tensor->code, tensor->bits, tensor->lanes);
+    Py_ssize_t itemsize = (tensor->bits * tensor->lanes + 7) / 8;
+    if (!copy_sizes(tensor, itemsize, foreign)) return refuse_export(refused, "its DLPack tensor cannot be used");
+    char *data = static_cast<char *>(tensor->data);
+    if (data) data += tensor->offset;
+    out = {data, foreign->sizes, foreign->sizes + tensor->ndim, tensor->ndim, element, false, (flags & 1) == 0, false,
+           nullptr};
+    bool written = refused.function->parameters[refused.parameter].written;
+    if (!written || (flags & 2) == 0) return true;
+    return refuse_value(Fault::value, {refused.function, refused.parameter, refused.argument, &out}, "a copied", "",
+                        "the object hands out a copy only and the kernel writes to it; pass a NumPy array and copy "
+                        "the result back");
+}
+
+bool refuse_device(const Refused &refused, long device) {
+    PyErr_Format(PyExc_BufferError, "DLPack device type %ld is not memory of this computer", device);
+    return refuse_export(refused, device == 2 || device == 13 ? "it is on a CUDA device; move it with .cpu() or "
+                                                                "cupy.asnumpy()"
+                                                              : "it is on another device; move it to the CPU first, "
+                                                                "for example with .cpu()");
+}
+
+}  // namespace
+
+bool has_dlpack(PyObject *argument) {
+    if (!names()) {
+        PyErr_Clear();
+        return false;
+    }
+    PyObject *type = reinterpret_cast<PyObject *>(Py_TYPE(argument));
+    return PyObject_HasAttr(type, names()->dlpack) && PyObject_HasAttr(type, names()->device);
+}
+
+bool view_dlpack(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *foreign) {
+    Refused refused = {function, parameter, argument, nullptr};
+    long device = device_of(argument);
+    if (device < 0) return refuse_export(refused, "it does not tell its device");
+    if (!is_host(device)) return refuse_device(refused, device);
+    PyObject *capsule = export_capsule(argument);
+    if (!capsule) return refuse_export(refused, "it cannot be exported by DLPack");
+    std::uint64_t flags;
+    const Tensor *tensor = take_tensor(capsule, foreign, flags);
+    Py_DECREF(capsule);
+    if (!tensor) return refuse_export(refused, "it cannot be exported by DLPack");
+    if (!is_host(tensor->device.type)) return refuse_device(refused, tensor->device.type);
+    return view_tensor(refused, tensor, flags, out, foreign);
+}
+
+}  // namespace rekernel

@@ -1,0 +1,103 @@
+// What went wrong inside of a compiled kernel, as a Python exception.
+//
+// Invariant: nothing unwinds out of a kernel. It fills the error record and returns; describe_exception runs inside of
+// its catch block, on any thread state, so it touches no Python object.
+#include "function.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#if defined(__GNUC__)
+#include <cxxabi.h>
+#endif
+
+namespace rekernel {
+
+namespace {
+
+enum ErrorKind { cxx_exception = 1, bad_index = 2, bad_division = 3, failed_assertion = 4 };
+
+void copy_text(rk_error *error, const char *text) {
+    if (!error->text || error->size <= 0) return;
+    size_t length = std::min(std::strlen(text), static_cast<size_t>(error->size) - 1);
+    std::memcpy(error->text, text, length);
+    error->text[length] = 0;
+}
+
+// The type of what was thrown, for things that have no what().
+void copy_type(rk_error *error) {
+#if defined(__GNUC__)
+    const std::type_info *type = abi::__cxa_current_exception_type();
+    if (type) {
+        int status = 0;
+        char *name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
+        copy_text(error, name ? name : type->name());
+        std::free(name);
+        return;
+    }
+#endif
+    copy_text(error, "an exception of unknown type");
+}
+
+// "heat.step(), line 3", or less of it.
+PyObject *place_text(const Function *function, const rk_error &error) {
+    PyObject *text = function->kernel_id ? PyUnicode_FromFormat("%U.%U()", function->kernel_id, function->name)
+                                         : PyUnicode_FromFormat("%U()", function->name);
+    if (text && error.line > 0) PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat(", line %d", error.line));
+    return text;
+}
+
+PyObject *told(const rk_error &error, const char *otherwise) {
+    const char *text = error.text && *error.text ? error.text : otherwise;
+    return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
+}
+
+PyObject *index_text(const rk_error &error) {
+    PyObject *text = PyUnicode_FromFormat("index %lld is out of range for axis %d of extent %lld", error.index,
+                                          error.axis, error.extent);
+    if (text && error.text && *error.text) {
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromString(" of "));
+        if (text) PyUnicode_AppendAndDel(&text, told(error, ""));
+    }
+    return text;
+}
+
+void raise_at(PyObject *cls, const Function *function, const rk_error &error, PyObject *problem) {
+    PyObject *place = problem ? place_text(function, error) : nullptr;
+    if (place) PyErr_Format(cls, "%U: %U", place, problem);
+    Py_XDECREF(place);
+    Py_XDECREF(problem);
+}
+
+}  // namespace
+
+void describe_exception(rk_error *error) {
+    error->kind = cxx_exception;
+    try {
+        throw;
+    } catch (const std::exception &exception) {
+        copy_text(error, exception.what());
+    } catch (const char *text) {
+        copy_text(error, text);
+    } catch (...) {
+        copy_type(error);
+    }
+}
+
+void raise_failure(const Function *function, int status, const rk_error &error) {
+    switch (error.kind) {
+        case cxx_exception: raise_at(PyExc_RuntimeError, function, error, told(error, "a C++ exception")); return;
+        case bad_index: raise_at(PyExc_IndexError, function, error, index_text(error)); return;
+        case bad_division: raise_at(PyExc_ZeroDivisionError, function, error, told(error, "division by zero")); return;
+        case failed_assertion:
+            raise_at(PyExc_AssertionError, function, error, told(error, "an assertion failed"));
+            return;
+        default:
+            raise_at(PyExc_RuntimeError, function, error,
+                     PyUnicode_FromFormat("the kernel failed with status %d", status));
+    }
+}
+
+}  // namespace rekernel

@@ -1,0 +1,270 @@
+// The tables of a Function, read once from plain tuples.
+//
+// Invariant: whatever parse_tables leaves behind when it fails, free_tables can free; and what it has accepted refers
+// only to parameters, axes and types that exist, so a call can trust every number in it.
+#include "function.hpp"
+
+#include <algorithm>
+
+namespace rekernel {
+
+namespace {
+
+constexpr Py_ssize_t scalar_size = 4;  // (name, 'scalar', type, dtype)
+constexpr Py_ssize_t array_size = 13;  // (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing,
+                                       //  contiguous, written, restrict, fields)
+constexpr Py_ssize_t slot_size = 5;    // (kind, parameter, axis, offset, dtype)
+
+// A row of a table, with its place for messages.
+struct Row {
+    const char *table;
+    Py_ssize_t position;
+    PyObject *items;
+};
+
+bool bad_row(const Row &row, const char *problem) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s[%zd]: %s", row.table, row.position, problem);
+    return false;
+}
+
+PyObject *item(const Row &row, Py_ssize_t index) { return PyTuple_GET_ITEM(row.items, index); }
+
+bool read_size(PyObject *number, Py_ssize_t low, Py_ssize_t high, Py_ssize_t &out) {
+    if (!PyLong_Check(number)) return false;
+    out = PyLong_AsSsize_t(number);
+    if (out == -1 && PyErr_Occurred()) PyErr_Clear();
+    else if (out >= low && out <= high) return true;
+    return false;
+}
+
+template <class T>
+bool allocate(T *&out, Py_ssize_t count) {
+    out = static_cast<T *>(PyMem_Calloc(static_cast<size_t>(std::max<Py_ssize_t>(count, 1)), sizeof(T)));
+    if (!out) PyErr_NoMemory();
+    return out != nullptr;
+}
+
+bool is_tuple_of(PyObject *object, Py_ssize_t size) {
+    return PyTuple_Check(object) && PyTuple_GET_SIZE(object) == size;
+}
+
+// The number of a named extent; a new name gets the next one.
+bool number_extent(Function *function, PyObject *name, Py_ssize_t &out) {
+    for (out = 0; out < function->extent_count; ++out) {
+        if (PyUnicode_Compare(function->extents[out], name) == 0) return true;
+    }
+    size_t size = static_cast<size_t>(function->extent_count + 1) * sizeof(PyObject *);
+    PyObject **larger = static_cast<PyObject **>(PyMem_Realloc(function->extents, size));
+    if (!larger) {
+        PyErr_NoMemory();
+        return false;
+    }
+    function->extents = larger;
+    function->extents[function->extent_count++] = new_reference(name);
+    return true;
+}
+
+bool read_axis(Function *function, const Row &row, PyObject *extent, PyObject *stride, Py_ssize_t itemsize,
+               Axis &out) {
+    out = {-1, -1, free_stride};
+    if (PyUnicode_Check(extent)) {
+        if (!number_extent(function, extent, out.name)) return false;
+    } else if (extent != Py_None && !read_size(extent, 0, PY_SSIZE_T_MAX, out.extent)) {
+        return bad_row(row, "an extent must be int, str or None");
+    }
+    if (stride == Py_None) return true;
+    Py_ssize_t limit = PY_SSIZE_T_MAX / itemsize;
+    if (!read_size(stride, -limit, limit, out.stride)) return bad_row(row, "a stride must be int or None");
+    out.stride *= itemsize;
+    return true;
+}
+
+bool read_axes(Function *function, const Row &row, Layout &out) {
+    PyObject *shape = item(row, 6), *strides = item(row, 7);
+    Py_ssize_t rank = std::max(out.ndim, 0);
+    bool fits = PyTuple_Check(shape) && PyTuple_Check(strides);
+    for (PyObject *each : {shape, strides}) fits = fits && (is_tuple_of(each, rank) || is_tuple_of(each, 0));
+    if (!fits) return bad_row(row, "shape and strides must be tuples with one item for each axis, or empty");
+    if (!allocate(out.axes, rank)) return false;
+    for (Py_ssize_t i = 0; i < rank; ++i) {
+        PyObject *extent = PyTuple_GET_SIZE(shape) ? PyTuple_GET_ITEM(shape, i) : Py_None;
+        PyObject *stride = PyTuple_GET_SIZE(strides) ? PyTuple_GET_ITEM(strides, i) : Py_None;
+        if (!read_axis(function, row, extent, stride, out.itemsize, out.axes[i])) return false;
+    }
+    return true;
+}
+
+// Only an axis of extent 1 can be missing: of any other there would be memory to miss.
+bool read_trailing(const Row &row, Layout &out) {
+    Py_ssize_t trailing = 0;
+    if (!read_size(item(row, 8), 0, std::max(out.ndim, 0), trailing)) {
+        return bad_row(row, "trailing must count axes of the array");
+    }
+    out.least_ndim = out.ndim;
+    while (trailing-- > 0 && out.axes[out.least_ndim - 1].extent == 1) --out.least_ndim;
+    return true;
+}
+
+bool read_fields(const Row &row, Layout &out) {
+    PyObject *fields = item(row, 12);
+    if (!PyTuple_Check(fields)) return bad_row(row, "fields must be a tuple");
+    if (!allocate(out.fields, PyTuple_GET_SIZE(fields))) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i) {
+        PyObject *field = PyTuple_GET_ITEM(fields, i);
+        if (!is_tuple_of(field, 3) || !PyUnicode_Check(PyTuple_GET_ITEM(field, 0)) ||
+            !PyUnicode_Check(PyTuple_GET_ITEM(field, 1))) {
+            return bad_row(row, "a field must be (name, dtype, offset)");
+        }
+        Field &made = out.fields[i];
+        made.element = element_named(PyTuple_GET_ITEM(field, 1));
+        if (made.element == Element::none) return bad_row(row, "a field has an unknown dtype");
+        if (!read_size(PyTuple_GET_ITEM(field, 2), 0, out.itemsize - about(made.element).size, made.offset)) {
+            return bad_row(row, "a field lies outside of the record");
+        }
+        made.name = new_reference(PyTuple_GET_ITEM(field, 0));
+        ++out.field_count;
+    }
+    return true;
+}
+
+std::uint8_t log2_of(Py_ssize_t size) {
+    for (std::uint8_t shift = 0; shift < 31; ++shift) {
+        if (size == Py_ssize_t{1} << shift) return shift;
+    }
+    return no_shift;
+}
+
+bool read_array(Function *function, const Row &row, Parameter &parameter, Layout &out) {
+    parameter.kind = Kind::array;
+    for (Py_ssize_t i : {9, 10, 11}) {
+        if (!PyBool_Check(item(row, i))) return bad_row(row, "contiguous, written and restrict must be bool");
+    }
+    out.is_array = true;
+    out.contiguous = item(row, 9) == Py_True;
+    parameter.written = item(row, 10) == Py_True;
+    out.restrict_ = item(row, 11) == Py_True;
+    Py_ssize_t ndim = 0;
+    if (!read_size(item(row, 4), 1, 1 << 30, out.itemsize)) return bad_row(row, "itemsize must be a positive int");
+    if (!read_size(item(row, 5), -1, 64, ndim)) return bad_row(row, "ndim must be -1 or at most 64");
+    out.ndim = static_cast<int>(ndim);
+    out.shift = log2_of(out.itemsize);
+    out.one_element = ndim == 0 && parameter.written;
+    if (!read_axes(function, row, out) || !read_trailing(row, out) || !read_fields(row, out)) return false;
+    const ElementInfo &element = about(out.element);
+    out.alignment = element.alignment;
+    if (out.element == Element::none ? out.field_count == 0 : out.field_count > 0 || element.size != out.itemsize) {
+        return bad_row(row, "an array has a known dtype and its itemsize, or fields");
+    }
+    return true;
+}
+
+bool read_parameter(Function *function, const Row &row, Parameter &parameter, Layout &out) {
+    if (!PyTuple_Check(row.items) || PyTuple_GET_SIZE(row.items) < scalar_size) return bad_row(row, "expected a tuple");
+    for (Py_ssize_t i = 0; i < scalar_size; ++i) {
+        if (!PyUnicode_Check(item(row, i))) return bad_row(row, "name, kind, type and dtype must be str");
+    }
+    set_new(parameter.name, item(row, 0));
+    PyUnicode_InternInPlace(&parameter.name);
+    set_new(parameter.expected, item(row, 2));
+    for (Py_ssize_t i = 0; i < row.position; ++i) {
+        if (PyUnicode_Compare(function->parameters[i].name, parameter.name) == 0) {
+            return bad_row(row, "the name is there twice");
+        }
+    }
+    out.element = element_named(item(row, 3));
+    if (PyUnicode_CompareWithASCIIString(item(row, 1), "scalar") == 0) {
+        if (PyTuple_GET_SIZE(row.items) != scalar_size) {
+            return bad_row(row, "expected (name, 'scalar', type, dtype)");
+        }
+        return prepare_scalar(parameter, out.element) || bad_row(row, "a scalar has an unknown dtype");
+    }
+    if (PyUnicode_CompareWithASCIIString(item(row, 1), "array") == 0 && PyTuple_GET_SIZE(row.items) == array_size) {
+        return read_array(function, row, parameter, out);
+    }
+    return bad_row(row, "expected (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing, contiguous, "
+                        "written, restrict, fields) or (name, 'scalar', type, dtype)");
+}
+
+bool read_slot_kind(PyObject *name, Slot &out) {
+    const char *names[] = {"pointer", "shape", "stride", "scalar"};
+    for (std::uint8_t i = 0; i < 4; ++i) {
+        out.kind = static_cast<Slot::Kind>(i);
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+bool read_slot(Function *function, const Row &row, Slot &out) {
+    if (!is_tuple_of(row.items, slot_size) || !PyUnicode_Check(item(row, 0)) || !PyUnicode_Check(item(row, 4))) {
+        return bad_row(row, "expected (kind, parameter, axis, offset, dtype)");
+    }
+    if (!read_slot_kind(item(row, 0), out)) return bad_row(row, "unknown kind");
+    if (!read_size(item(row, 1), 0, function->count - 1, out.parameter)) return bad_row(row, "no such parameter");
+    const Layout &layout = function->layouts[out.parameter];
+    if (layout.is_array == (out.kind == Slot::scalar)) return bad_row(row, "the parameter is of another kind");
+    if (out.kind == Slot::scalar) return true;
+    if (out.kind == Slot::pointer) {
+        return read_size(item(row, 3), 0, layout.itemsize, out.offset) || bad_row(row, "bad offset");
+    }
+    Py_ssize_t axis = 0;
+    if (!read_size(item(row, 2), 0, layout.ndim - 1, axis)) return bad_row(row, "no such axis");
+    out.axis = static_cast<int>(axis);
+    out.element = element_named(item(row, 4));
+    Family family = about(out.element).family;
+    if (family != Family::signed_integer && family != Family::unsigned_integer) {
+        return bad_row(row, "dtype must be that of an integer");
+    }
+    return true;
+}
+
+bool pair_up(Function *function) {
+    if (!allocate(function->pairs, function->count * (function->count - 1) / 2)) return false;
+    for (Py_ssize_t i = 0; i < function->count; ++i) {
+        for (Py_ssize_t j = i + 1; j < function->count; ++j) {
+            const Layout &a = function->layouts[i], &b = function->layouts[j];
+            if (!a.is_array || !b.is_array || !(a.restrict_ || b.restrict_)) continue;
+            if (!function->parameters[i].written && !function->parameters[j].written) continue;
+            function->pairs[function->pair_count++] = {i, j};
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+bool parse_tables(Function *function, PyObject *parameters, PyObject *slots) {
+    Py_ssize_t count = PyTuple_GET_SIZE(parameters), slot_count = PyTuple_GET_SIZE(slots);
+    if (!allocate(function->parameters, count) || !allocate(function->layouts, count) ||
+        !allocate(function->slots, slot_count)) {
+        return false;
+    }
+    function->count = count;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        Row row = {"parameters", i, PyTuple_GET_ITEM(parameters, i)};
+        if (!read_parameter(function, row, function->parameters[i], function->layouts[i])) return false;
+    }
+    function->slot_count = slot_count;
+    for (Py_ssize_t i = 0; i < slot_count; ++i) {
+        if (!read_slot(function, {"slots", i, PyTuple_GET_ITEM(slots, i)}, function->slots[i])) return false;
+    }
+    return pair_up(function);
+}
+
+void free_tables(Function *function) {
+    for (Py_ssize_t i = 0; i < function->count; ++i) {
+        Py_XDECREF(function->parameters[i].name);
+        Py_XDECREF(function->parameters[i].expected);
+        Layout &layout = function->layouts[i];
+        for (Py_ssize_t k = 0; k < layout.field_count; ++k) Py_XDECREF(layout.fields[k].name);
+        PyMem_Free(layout.fields);
+        PyMem_Free(layout.axes);
+    }
+    for (Py_ssize_t i = 0; i < function->extent_count; ++i) Py_XDECREF(function->extents[i]);
+    PyMem_Free(function->extents);
+    PyMem_Free(function->pairs);
+    PyMem_Free(function->slots);
+    PyMem_Free(function->layouts);
+    PyMem_Free(function->parameters);
+}
+
+}  // namespace rekernel

@@ -1,0 +1,314 @@
+"""Which C++ compiler, and with which flags: values that read the environment and start nothing.
+
+Flags and commands are lists, so blanks and quotes in paths need no care. What a compiler can really do is
+found out by `rekernel.probe`; `rekernel.toolchain` runs it.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rekernel.errors import ToolchainError
+
+__all__ = ["ClangInfo", "Command", "CompilerInfo", "GccInfo", "split_command", "toolchain_error"]
+
+CONTRACT = "-ffp-contract=off"
+"""One value for all compilers and levels. GCC would otherwise fuse ``a * b + c`` wherever it can, Clang within one
+expression and ``-O0`` nowhere, and the same text would give four results. ``extra_cxxflags=["-ffp-contract=fast"]``
+comes later on the command line and wins."""
+
+NAMES = ("g++", "c++", "clang++")
+"""What is looked for on PATH, in this order, when neither REKERNEL_CXX nor CXX is set."""
+
+_LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
+_LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
+_PYSTENCILS_TARGETS = {
+    "CurrentCPU": "native",
+    "GenericCPU": "generic",
+    "X86_SSE": "x86-64-v2",
+    "X86_AVX": "x86-64-v3",
+    "X86_AVX512": "x86-64-v4",
+    "X86_AVX512_FP16": "x86-64-v4",
+}
+
+
+def toolchain_error(message: str) -> ToolchainError:
+    """Return the error about a missing or broken compiler; each one ends with the command that looks around."""
+    return ToolchainError(f"{message}\nto see what is there: python -m rekernel doctor")
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a compiler is called, taken apart."""
+
+    launcher: tuple[str, ...]
+    """What runs the compiler and is left out where it does not matter: ``("ccache",)``."""
+    driver: str
+    """The compiler itself, as it was named."""
+    verbs: tuple[str, ...]
+    """Words that belong to the driver: ``("c++",)`` of ``zig c++``."""
+    flags: tuple[str, ...]
+    """Flags that the command carries, as ``-m64`` of ``CXX="g++ -m64"``; they go to every call."""
+
+
+def split_command(text: str) -> Command:
+    """Take a command such as ``ccache g++ -m64`` apart. The name of an existing program is taken whole.
+
+    >>> split_command("ccache g++ -m64")
+    Command(launcher=('ccache',), driver='g++', verbs=(), flags=('-m64',))
+    """
+    if shutil.which(text):
+        return Command((), text, ("c++",) if os.path.basename(text) == "zig" else (), ())
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise toolchain_error(f"the compiler command {text!r} cannot be read: {error}") from None
+    first = 0
+    while first < len(words) - 1 and os.path.basename(words[first]) in _LAUNCHERS:
+        first += 1
+    if not words:
+        raise toolchain_error("the compiler command is empty; set CXX to a C++ compiler such as g++")
+    end = first + 1
+    if os.path.basename(words[first]).startswith(("zig", "python")) and "c++" in words:
+        end = words.index("c++") + 1
+    return Command(tuple(words[:first]), words[first], tuple(words[first + 1 : end]), tuple(words[end:]))
+
+
+@dataclass
+class CompilerInfo:
+    """A C++ compiler with the options that matter to kernels. Fields may be assigned; a JIT takes its own copy.
+
+    A subclass may override `cxx`, `cxxflags`, `linker_flags`, `include_flags` and `restrict_qualifier`. What
+    loading and unloading depend on (``-fPIC``, hidden symbols) is added where a subclass leaves it out.
+
+    >>> GccInfo(optlevel="2", target="x86-64-v3").cxxflags()[:3]
+    ['-std=c++17', '-O2', '-march=x86-64-v3']
+    """
+
+    openmp: bool = True
+    """Whether ``-fopenmp`` is passed when the text uses OpenMP. With False, such a text runs in one thread."""
+    optlevel: str | None = "3"
+    """``"0"`` to ``"3"``, or ``"fast"``: ``-O3 -ffast-math``, for which NaN and infinity do not exist. No level changes
+    the floating-point environment of the process. None: no flag."""
+    cxx_standard: str = "c++17"
+    """The language: ``c++17``, ``gnu++20``, ..."""
+    target: Any = "native"
+    """``native`` (resolved to the features of this CPU), ``generic``, or a name that ``-march=`` takes, such as
+    ``x86-64-v3``. A member of pystencils' ``Target`` works."""
+    extra_cxxflags: list[str] = field(default_factory=list)
+    """Put at the end of the flags, so they win over all others."""
+    command: str = "c++"
+    """The compiler: a name on PATH or a path, and where needed a launcher and flags (``ccache g++ -m64``)."""
+
+    def cxx(self) -> str:
+        """Return the compiler's command."""
+        return self.command
+
+    def cxxflags(self) -> list[str]:
+        """Return the flags for compiling. ``-fopenmp`` is not among them: it is passed when a unit uses OpenMP."""
+        return [
+            f"-std={self.cxx_standard}",
+            *_optimisation(self.optlevel),
+            *_target(self.target),
+            CONTRACT,
+            *loading_flags(isinstance(self, GccInfo)),
+            *self.extra_cxxflags,
+        ]
+
+    def linker_flags(self) -> list[str]:
+        """Return the flags for linking a shared object. Libraries of C++ and OpenMP are added where they are needed."""
+        return ["-shared"]
+
+    def include_flags(self, include_dirs: Sequence[str]) -> list[str]:
+        """Return the flags that let ``#include`` find headers in these directories."""
+        return [f"-I{directory}" for directory in include_dirs]
+
+    def restrict_qualifier(self) -> str:
+        """Return the word that promises that a pointer's memory is reached through no other pointer."""
+        return "__restrict__"
+
+    def copy(self) -> CompilerInfo:
+        """Return an equal object of the same class that shares nothing with this one."""
+        return copy.deepcopy(self)
+
+    @staticmethod
+    def get_default(**kwargs: Any) -> CompilerInfo:
+        """Return the compiler that REKERNEL_CXX, then CXX, then PATH names; keywords set its fields.
+
+        ToolchainError where there is none; it says what was looked for, and where.
+        """
+        for variable in ("REKERNEL_CXX", "CXX"):
+            if text := os.environ.get(variable, "").strip():
+                command = split_command(text)
+                if not shutil.which(command.driver):
+                    raise toolchain_error(
+                        f"{variable} is set to {text!r}, but {command.driver!r} is not a program: looked in "
+                        f"{_places(command.driver)}; set {variable} to a C++ compiler, or unset it"
+                    )
+                return _info(text, command.driver, kwargs)
+        for name in NAMES:
+            if shutil.which(name):
+                return _info(name, name, kwargs)
+        raise toolchain_error(
+            f"no C++ compiler was found: looked for {', '.join(NAMES)} in {_places('')}; install one (Debian, Ubuntu: "
+            "apt install g++; Fedora: dnf install gcc-c++; conda: conda install gxx), or set REKERNEL_CXX or CXX to it"
+        )
+
+    @staticmethod
+    def get_available_compilers() -> list[CompilerInfo]:
+        """Return one info for each compiler that `get_default` could choose here, the default first."""
+        found: dict[str, CompilerInfo] = {}
+        for text in [os.environ.get("REKERNEL_CXX", ""), os.environ.get("CXX", ""), *NAMES]:
+            command = split_command(text) if text.strip() else None
+            path = shutil.which(command.driver) if command is not None else None
+            if command is not None and path is not None:
+                unique = " ".join([*command.launcher, os.path.realpath(path), *command.verbs, *command.flags])
+                found.setdefault(unique, _info(text, command.driver, {}))
+        return list(found.values())
+
+
+@dataclass
+class GccInfo(CompilerInfo):
+    """The C++ compiler of the GNU Compiler Collection."""
+
+    command: str = "g++"
+
+
+@dataclass
+class ClangInfo(CompilerInfo):
+    """The C++ compiler of LLVM."""
+
+    command: str = "clang++"
+
+
+def loading_flags(gcc: bool) -> list[str]:
+    """Return the flags without which a library cannot be loaded, replaced and unloaded.
+
+    GCC's unique symbols would make version 2 of a kernel share version 1's inline statics, and keep the
+    first library mapped for ever.
+    """
+    return ["-fPIC", "-fvisibility=hidden", *(["-fno-gnu-unique"] if gcc else [])]
+
+
+def compile_flags(flags: Sequence[str], *, gcc: bool, native: Sequence[str], openmp: bool, debug: bool) -> list[str]:
+    """Return the flags of a compile: those of a `CompilerInfo`, with what loading needs, and ``native`` spelled out."""
+    given = [flag for flag in flags if gcc or flag != "-fno-gnu-unique"]
+    given = [flag for flag in loading_flags(gcc) if flag not in given] + given
+    if debug:  # an exception that leaves an OpenMP region would end the process, so checks need it off
+        given = [flag for flag in given if not flag.startswith("-fopenmp")] + ["-g", "-Og", "-fno-omit-frame-pointer"]
+    result: list[str] = []
+    for flag in given:
+        if flag in ("-march=native", "-mcpu=native") and native:
+            result += native
+        elif flag != "-mtune=native" or not native:
+            result.append(flag)
+    if openmp and not debug and "-fopenmp" not in result:
+        result.append("-fopenmp")
+    return absolute(result)
+
+
+_PATH_FLAGS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros", "-L", "-B", "--sysroot")
+
+
+def absolute(flags: Sequence[str]) -> list[str]:
+    """Return the flags with absolute paths: the compiler runs in a directory of its own."""
+    result: list[str] = []
+    pending = ""
+    for flag in flags:
+        if pending:
+            known = pending not in ("-include", "-imacros") or os.path.exists(flag)
+            result.append(os.path.abspath(flag) if known else flag)
+            pending = ""
+        elif flag in _PATH_FLAGS:
+            pending = flag
+            result.append(flag)
+        elif flag[:2] in ("-I", "-L", "-B"):
+            result.append(flag[:2] + (flag[2:] if flag[2:3] == "=" else os.path.abspath(flag[2:])))
+        else:
+            result.append(flag)
+    return result
+
+
+_FAST_MATH = ("-Ofast", "-ffast-math", "-funsafe-math-optimizations")
+_NOT_FOR_LINKING = ("-shared", "-fPIC", "-fpic", "-O", "-march=", "-mtune=", "-mcpu=", "-std=", "-D", "-I")
+_CHANGES_LINKING = (
+    "-flto", "-fuse-ld", "-fsanitize", "-static", "-stdlib=", "-m32", "-m64", "-mx32", "--sysroot", "--coverage", "-pg",
+    "-fprofile", "-nostd", "-nodefaultlibs", "-B", "--target", "-target", "-rtlib", "-specs",
+)  # fmt: skip
+
+
+def linker_words(linker_flags: Sequence[str], compiler_flags: Sequence[str]) -> list[str] | None:
+    """Return a user's linker flags as ``ld`` understands them, or None where only the compiler's driver does.
+
+    >>> linker_words(["-shared", "-Wl,-rpath,/x", "-lfoo"], [])
+    ['-rpath', '/x', '-lfoo']
+    """
+    if any(flag.startswith(_CHANGES_LINKING) for flag in compiler_flags):
+        return None
+    words: list[str] = []
+    following = ""
+    for flag in linker_flags:
+        if following:
+            words += [flag] if following == "-Xlinker" else [following, flag]
+            following = ""
+        elif flag in ("-Xlinker", "-l", "-L"):
+            following = flag
+        elif flag.startswith("-Wl,"):
+            words += flag[4:].split(",")
+        elif flag.startswith(("-l", "-L")):
+            words.append(flag)
+        elif flag in ("-pthread", "-fopenmp"):  # found by the symbols that the object needs
+            continue
+        elif flag not in _FAST_MATH and not flag.startswith(_NOT_FOR_LINKING):
+            return None
+    return words
+
+
+def driver_link_flags(linker_flags: Sequence[str], compiler_flags: Sequence[str]) -> list[str]:
+    """Return the flags for linking through the driver.
+
+    Fast-math flags are left out: with them the driver links ``crtfastmath.o``, and loading the library
+    would set the process to flush denormal numbers to zero.
+    """
+    kept = [flag for flag in compiler_flags if flag.startswith(_CHANGES_LINKING)]
+    return kept + [flag for flag in linker_flags if flag not in _FAST_MATH and flag != "-shared"]
+
+
+def _optimisation(level: str | None) -> list[str]:
+    if level is None:
+        return []
+    if str(level) not in _LEVELS:
+        raise ValueError(f'optlevel is one of "0", "1", "2", "3" and "fast", not {level!r}')
+    return ["-O3", "-ffast-math"] if level == "fast" else [f"-O{level}"]
+
+
+def _target(target: Any) -> list[str]:
+    """Return the flags for a target: native, generic, a name that the compiler knows, or a member of pystencils'."""
+    name = target if isinstance(target, str) else _PYSTENCILS_TARGETS.get(getattr(target, "name", ""))
+    if not name:
+        raise ValueError(f"target is native, generic or a name such as x86-64-v3, not {target!r}")
+    x86 = os.uname().machine in ("x86_64", "i686")
+    if name == "native":
+        return ["-march=native" if x86 else "-mcpu=native"]
+    if name == "generic":
+        return ["-march=x86-64", "-mtune=generic"] if x86 else []
+    return [f"-march={name}"]
+
+
+def _info(text: str, driver: str, fields: Mapping[str, Any]) -> CompilerInfo:
+    # c++ is a link to the compiler that the system prefers, so the name of the file itself counts.
+    names = {os.path.basename(driver), os.path.basename(os.path.realpath(shutil.which(driver) or driver))}
+    clang = any("clang" in name or name.startswith(("zig", "python")) for name in names)
+    return (ClangInfo if clang else GccInfo)(**{"command": text, **fields})
+
+
+def _places(driver: str) -> str:
+    if os.path.dirname(driver):
+        return os.path.dirname(driver)
+    return f"PATH ({os.environ.get('PATH') or 'which is empty'})"

@@ -1,0 +1,1 @@
+"""Just-in-time compilers: a kernel in, a callable out."""
