@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rekernel.errors import RekernelWarning
 from rekernel.key import digest
 from rekernel.objcache import ObjectCache

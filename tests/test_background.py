@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+
 import toy as toys
 from rekernel import KernelLoader, KernelRemovedError, KernelSourceError, ReloadEvent
 from toy import Gate, Toy
@@ -107,7 +108,7 @@ def test_a_first_build_that_failed_says_so(loader: KernelLoader) -> None:
     module = loader.load("step(x) = kk", "heat", background=True)
     with pytest.raises(KernelSourceError):
         loader.wait()
-    with pytest.raises(KernelRemovedError, match="its build failed: .*'kk' is not defined"):
+    with pytest.raises(KernelRemovedError, match=r"its build failed: .*'kk' is not defined"):
         _ = module.step
 
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from cachekit import Child, posix
 from rekernel import buildlock
 from rekernel.buildlock import remove_left, turn

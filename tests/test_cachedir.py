@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
 from cachekit import NOBODY, Child, posix
 from rekernel import cachedir
 from rekernel.cachedir import AUTO, choose, parse_size, prepare, refusal
@@ -212,7 +213,10 @@ def _tried_where_nothing_can_be_written() -> list[str]:
 
 @posix
 def test_a_directory_without_the_right_to_write_is_refused(home):
-    assert Child(_tried_where_nothing_can_be_written, user=NOBODY).result() == ["it cannot be written", "Permission denied"]
+    assert Child(_tried_where_nothing_can_be_written, user=NOBODY).result() == [
+        "it cannot be written",
+        "Permission denied",
+    ]
 
 
 def test_a_home_that_does_not_exist_is_not_made(home):

@@ -36,7 +36,12 @@ def test_a_scalar_is_a_row_of_four():
 
 
 def test_an_array_says_all_that_is_checked():
-    slots = [Slot("pointer", "dst"), Slot("shape", "dst", 0, "int32"), Slot("stride", "dst", 0), Slot("stride", "dst", 1)]
+    slots = [
+        Slot("pointer", "dst"),
+        Slot("shape", "dst", 0, "int32"),
+        Slot("stride", "dst", 0),
+        Slot("stride", "dst", 1),
+    ]
     parameters, made = rows(kernel(DST, slots=slots))
     assert parameters == (
         ("dst", "array", "float64[n, 3]", "float64", 8, 2, ("n", 3), (), 0, False, True, False, ()),
@@ -70,7 +75,10 @@ def test_strides_that_the_code_cannot_know_mean_contiguous():
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [
-        (Parameter("x", "scalar", dtype="longdouble"), r"parameter 'x' has the unknown dtype 'longdouble'; known are bool"),
+        (
+            Parameter("x", "scalar", dtype="longdouble"),
+            r"parameter 'x' has the unknown dtype 'longdouble'; known are bool",
+        ),
         (Parameter("x", "scalar"), "parameter 'x' has the unknown dtype None"),
         (Parameter("x", "array", dtype="float", ndim=1), "parameter 'x' has the unknown dtype 'float'"),
         (Parameter("x", "array", ndim=1), "parameter 'x' has the unknown dtype None"),

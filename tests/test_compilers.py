@@ -9,17 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rekernel.compilers import (
-    ClangInfo,
-    Command,
-    CompilerInfo,
-    GccInfo,
-    absolute,
-    compile_flags,
-    driver_link_flags,
-    linker_words,
-    split_command,
-)
+from rekernel.compilerflags import absolute, compile_flags, driver_link_flags, linker_words
+from rekernel.compilers import ClangInfo, Command, CompilerInfo, GccInfo, split_command
 from rekernel.errors import ToolchainError
 
 INFOS = [CompilerInfo, GccInfo, ClangInfo]

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+
 import rekernel
 import toy as toys
 from rekernel import KernelLoader, KernelNotFoundError, KernelRemovedError, KernelSourceError

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import rekernel
 
 ROOT = Path(__file__).parents[1]

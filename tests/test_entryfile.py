@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from cachekit import key_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cachekit import key_of
 from rekernel import entryfile
 from rekernel.entryfile import HEAD_SIZE, DamagedError, head, pack, unpack
 

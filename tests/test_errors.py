@@ -8,6 +8,7 @@ import traceback
 import types
 
 import pytest
+
 import rekernel
 from rekernel import errors
 from rekernel.errors import (
@@ -103,12 +104,12 @@ def test_every_error_is_shown_under_its_public_name(error: RekernelError) -> Non
 
 
 def test_an_error_of_a_users_subclass_pickles() -> None:
-    error = Mine("text", argument="x")
+    error = MineError("text", argument="x")
     again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.argument) == (Mine, "x")
+    assert (type(again), again.argument) == (MineError, "x")
 
 
-class Mine(ArgumentTypeError):
+class MineError(ArgumentTypeError):
     """Somebody's own error."""
 
 

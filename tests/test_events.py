@@ -6,6 +6,7 @@ import logging
 import threading
 
 import pytest
+
 import toy as toys
 from rekernel import KernelLoader, KernelSourceError, ReloadEvent
 
@@ -251,9 +252,7 @@ def test_loads_are_logged_quietly_and_failures_as_warnings(
     first, second = caplog.records
     assert (first.levelname, second.levelname) == ("INFO", "WARNING")
     assert first.getMessage().startswith("heat v1 loaded; in ")
-    assert second.getMessage() == (
-        "heat v1 failed; heat v2 (toy), line 1, column 11: name 'kk' is not defined"
-    )
+    assert second.getMessage() == ("heat v1 failed; heat v2 (toy), line 1, column 11: name 'kk' is not defined")
 
 
 def test_a_log_record_carries_the_event(loader: KernelLoader, caplog: pytest.LogCaptureFixture) -> None:

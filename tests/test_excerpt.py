@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rekernel import KernelSourceError
 from rekernel.errors import Diagnostic
 from rekernel.excerpt import excerpt, footer, headline, line_of, place, render, render_html, split_lines

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from ckernels import C_TYPES, array, make, scalar, slots_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ckernels import C_TYPES, array, make, scalar
 from rekernel import ArgumentTypeError, ArgumentValueError, _native
 from rekernel.kernel import Parameter, Slot
 
@@ -241,10 +241,14 @@ def test_fixed_extents():
 
 
 def test_named_extents_are_equal_everywhere():
-    function = make("", array("a", ndim=2, shape=("n", "m")), array("b", ndim=2, shape=("m", "n")), array("c", shape=("n",)))
+    function = make(
+        "", array("a", ndim=2, shape=("n", "m")), array("b", ndim=2, shape=("m", "n")), array("c", shape=("n",))
+    )
     function(np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(2))
     text = refusal(ArgumentValueError, function, np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(3))
-    assert text.endswith("axis 0 has extent 3, but 'a' has extent 2 there (both are n); got a float64 array of shape (3,)")
+    assert text.endswith(
+        "axis 0 has extent 3, but 'a' has extent 2 there (both are n); got a float64 array of shape (3,)"
+    )
     square = make("", array("a", ndim=2, shape=("n", "n")))
     square(np.zeros((2, 2)))
     refusal(ArgumentValueError, square, np.zeros((2, 3)))
@@ -331,7 +335,13 @@ def test_strides_beyond_the_index_type_are_refused():
 
 POINT = np.dtype([("x", "i4"), ("value", "f8")], align=True)
 PARAMETER = Parameter(
-    "p", "array", ndim=1, fields=(("x", "int32", 0), ("value", "float64", 8)), itemsize=16, written=True, type="points[:]"
+    "p",
+    "array",
+    ndim=1,
+    fields=(("x", "int32", 0), ("value", "float64", 8)),
+    itemsize=16,
+    written=True,
+    type="points[:]",
 )
 
 
@@ -356,7 +366,8 @@ def test_records_are_read_by_their_fields(move, view):
     "dtype",
     ["f8", [("x", "i4"), ("value", "f8")], np.dtype([("x", "i4"), ("other", "f8")], align=True), "c16",
      np.dtype([("x", "f4"), ("value", "f8")], align=True), [("value", "f8"), ("x", "i4"), ("pad", "i4")],
-     np.dtype([("x", ">i4"), ("value", "f8")], align=True), "V16", np.dtype([("x", "i4"), ("value", "f8", 1)], align=True)],
+     np.dtype([("x", ">i4"), ("value", "f8")], align=True), "V16",
+     np.dtype([("x", "i4"), ("value", "f8", (1,))], align=True)],
 )  # fmt: skip
 def test_records_of_another_kind_are_refused(move, dtype):
     refusal(ArgumentTypeError, move, np.zeros(3, dtype))
@@ -396,7 +407,9 @@ def test_records_by_the_buffer_protocol(move):
 def test_arrays_of_the_standard_library(code):
     x = arrays.array(code, [1, 2, 3])
     dtype = np.frombuffer(x, code).dtype.name
-    function = make("for (long long i = 0; i < x_n0; ++i) x[i * x_s0] = x[i * x_s0] * 2;", array("x", dtype, written=True))
+    function = make(
+        "for (long long i = 0; i < x_n0; ++i) x[i * x_s0] = x[i * x_s0] * 2;", array("x", dtype, written=True)
+    )
     function(x)
     assert list(x) == [2, 4, 6]
     function(memoryview(x)[::2])
@@ -495,7 +508,9 @@ def test_a_released_buffer_is_the_cause(total):
 # ---- what is no array ----
 
 
-@pytest.mark.parametrize("value", [None, 1, 1.0, 1j, True, "text", np.float64(1), [[1.0]], ((1.0,),), object(), {}, range(3)])
+@pytest.mark.parametrize(
+    "value", [None, 1, 1.0, 1j, True, "text", np.float64(1), [[1.0]], ((1.0,),), object(), {}, range(3)]
+)
 def test_what_is_no_array_is_refused(total, value):
     text = refusal(ArgumentTypeError, total, value)
     assert "expected const float64[:, :], got " in text

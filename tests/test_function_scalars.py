@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from ckernels import C_TYPES, entry, make, scalar, slots_of
-from ckernels import compiled as compile_text
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckernels import C_TYPES, entry, make, scalar, slots_of
+from ckernels import compiled as compile_text
 from rekernel import ArgumentTypeError, ArgumentValueError, _native
 from rekernel._native import Function, Library
 from rekernel.jit.calltable import rows
@@ -56,7 +56,9 @@ def test_integers_fit_exactly_their_range(echo, dtype):
         assert echo[dtype](np.dtype(dtype).type(value)) == value
         assert echo[dtype](np.array(value, dtype)) == value
     for value in (int(info.min) - 1, int(info.max) + 1, 2**70, -(2**70), 10**5000):
-        with pytest.raises(ArgumentValueError, match=rf"^echo\(\) argument 'x': .* does not fit {dtype} \({info.min} to"):
+        with pytest.raises(
+            ArgumentValueError, match=rf"^echo\(\) argument 'x': .* does not fit {dtype} \({info.min} to"
+        ):
             echo[dtype](value)
 
 
@@ -178,7 +180,9 @@ def test_a_long_double_beyond_a_double_is_refused(echo):
 
 
 @pytest.mark.parametrize("dtype", COMPLEXES)
-@given(value=st.complex_numbers(max_magnitude=1e38) | st.sampled_from([complex(math.inf, -0.0), complex(-0.0, math.nan)]))
+@given(
+    value=st.complex_numbers(max_magnitude=1e38) | st.sampled_from([complex(math.inf, -0.0), complex(-0.0, math.nan)])
+)
 def test_complex_numbers_are_rounded_as_numpy_does(echo, dtype, value):
     wanted = complex(np.dtype(dtype).type(value))
     for same_value in (value, np.complex128(value), np.array(value)):
@@ -227,7 +231,9 @@ def test_the_value_reaches_the_code_in_its_c_type():
     total = make(f"result->d = {' + '.join(f'(double){p.name}' for p in parameters)};", *parameters, returns="float64")
     values = [1, -2, -300, -70000, -(2**40), 200, 60000, 2**32 - 1, 2**50, 0.5, 0.25]
     assert total(*values) == sum(values)
-    product = make("float _Complex r = x * x; *(float _Complex *)result = r;", scalar("x", "complex64"), returns="complex64")
+    product = make(
+        "float _Complex r = x * x; *(float _Complex *)result = r;", scalar("x", "complex64"), returns="complex64"
+    )
     assert product(1 + 2j) == (1 + 2j) ** 2
 
 

@@ -18,6 +18,7 @@ from rekernel.gnutext import (
     messages,
     native_flags,
     needs,
+    source_lines,
     undefined_symbols,
 )
 
@@ -69,6 +70,14 @@ def test_a_crash_of_the_compiler_is_a_message() -> None:
     assert messages("unit.cpp:1:1: internal compiler error: Segmentation fault\n")[0].severity == "error"
 
 
+def test_lines_by_the_names_that_messages_use() -> None:
+    text = 'a\n#line 7 "x \\"y.cpp"\nb\nc\n# 3\nd\n'
+    lines = source_lines(text, "unit.cpp")
+    name = 'x "y.cpp'
+    assert lines[("unit.cpp", 1)] == "a"
+    assert [lines[(name, number)] for number in (7, 8, 3)] == ["b", "c", "d"]
+
+
 @given(st.text())
 def test_any_output_can_be_read(text: str) -> None:
     messages(text)
@@ -86,16 +95,27 @@ def test_dependencies_with_blanks_and_signs() -> None:
 def test_native_flags() -> None:
     gcc = ["cc1plus", "-quiet", "-march=znver3", "-mno-sse4a", "--param", "l1-cache-size=32", "-mtune=znver3", "-O3"]
     assert native_flags(gcc) == ("-march=znver3", "-mno-sse4a", "--param", "l1-cache-size=32", "-mtune=znver3")
-    clang = ["clang", "-cc1", "-mrelocation-model", "pic", "-target-cpu", "znver3", "-target-feature", "+avx"]
+    clang = [
+        "clang",
+        "-cc1",
+        "-triple",
+        "x86_64-linux-gnu",
+        "-mrelocation-model",
+        "pic",
+        "-target-cpu",
+        "znver3",
+        "-target-feature",
+        "+avx",
+    ]
     assert native_flags(clang) == (
-        "-Xclang", "-target-cpu", "-Xclang", "znver3", "-Xclang", "-target-feature", "-Xclang", "+avx",
+        "-march=znver3", "-Xclang", "-target-feature", "-Xclang", "+avx",
     )  # fmt: skip
 
 
 LINK = [
     "collect2", "-plugin", "lto.so", "-plugin-opt=x", "--build-id", "-m", "elf_x86_64", "-shared", "-o", "unit.so",
-    "/l/crti.o", "/l/crtbeginS.o", "/l/crtoffloadbegin.o", "/l/crtfastmath.o", "-L/l", "/t m p/cc1.o", "-lstdc++", "-lm",
-    "-lgcc_s", "-lc", "/l/crtendS.o", "/l/crtn.o", "/l/crtoffloadend.o",
+    "/l/crti.o", "/l/crtbeginS.o", "/l/crtoffloadbegin.o", "/l/crtfastmath.o", "-L/l", "/t m p/cc1.o", "-lstdc++",
+    "-lm", "-lgcc_s", "-lc", "/l/crtendS.o", "/l/crtn.o", "/l/crtoffloadend.o",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from rekernel import headers
 from rekernel.headers import HeaderChangedError, record, valid, variant
 
@@ -146,7 +147,9 @@ def test_a_header_that_is_new_and_unchanged_is_read_once_only(tree, monkeypatch)
     later(path, -1e6)
     monkeypatch.setattr(headers, "RACY_NS", -(10**12))
     read = []
-    monkeypatch.setattr(headers.key, "content", lambda data, true=headers.key.content: (read.append(data), true(data))[1])
+    monkeypatch.setattr(
+        headers.key, "content", lambda data, true=headers.key.content: (read.append(data), true(data))[1]
+    )
     assert valid(manifest) is None
     assert b'#include "b.h"\n' in read
     read.clear()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 import toy as toys
 from rekernel import KernelLoader
 from toy import Toy
@@ -134,9 +136,14 @@ def test_holds_nest(loader: KernelLoader) -> None:
 
 def test_a_hold_ends_with_an_exception(loader: KernelLoader) -> None:
     step = loader.load(text(1), "heat").step
-    with pytest.raises(ZeroDivisionError), loader.hold():
-        elsewhere(loader.load, text(2), "heat")
-        _ = 1 / 0
+
+    def time_step() -> None:
+        with loader.hold():
+            elsewhere(loader.load, text(2), "heat")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        time_step()
     assert step(1) == 2
 
 
@@ -178,6 +185,29 @@ def test_a_foreign_commit_is_put_off_until_the_hold_ends(toy: Toy, loader: Kerne
         elsewhere(loader.load, text(2), "heat")
         assert toy.done("commit") == []
     assert toy.done("commit") == [(2, 1)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_no_holds_of_threads_that_it_does_not_have(loader: KernelLoader) -> None:
+    step = loader.load(text(1), "heat").step
+    holding, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with loader.hold():
+            holding.set()
+            assert done.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holding.wait(30)
+    loader.load(text(2), "heat")
+    assert step._cell.override
+    child = os.fork()
+    if child == 0:
+        os._exit(int(step._cell.override or step(1) != 2))
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_after_the_last_hold_calls_are_direct_again(loader: KernelLoader) -> None:

@@ -7,6 +7,7 @@ import sys
 import warnings
 
 import pytest
+
 import toy as toys
 from rekernel import KernelLoader, KernelNotFoundError, KernelSourceError, RekernelWarning
 

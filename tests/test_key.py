@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekernel import key
-from rekernel.key import digest
 from rekernel.kernel import Kernel, Parameter
+from rekernel.key import digest
 
 BASE = {
     "text": "int f(int n);",

@@ -9,10 +9,10 @@ import weakref
 from pathlib import Path
 
 import pytest
-from ckernels import INCLUDE, compiled, make
-from support import run_python
 
+from ckernels import INCLUDE, compiled, make
 from rekernel._native import Function, Library
+from support import run_python
 
 ANSWER = "ENTRY rk_answer_0(rk_call *call) { call->result->i = 1000000007; return 0; }"
 NUMBER = (1000000007).to_bytes(4, "little")
@@ -95,7 +95,7 @@ def test_a_library_may_come_from_a_file(tmp_path):
 
 @pytest.mark.parametrize("data", [b"", b"not a library", answering(1)[:100] if sys.platform == "linux" else b""])
 def test_what_is_no_library_raises_with_the_loaders_words(data):
-    with pytest.raises(OSError, match="the library of kernel 'answer' cannot be loaded: .+"):
+    with pytest.raises(OSError, match=r"the library of kernel 'answer' cannot be loaded: .+"):
         Library(data, name="answer")
 
 
@@ -121,11 +121,11 @@ def test_the_code_lives_as_long_as_a_function_of_it():
 @linux
 def test_unloading_runs_destructors_and_unmaps(tmp_path):
     note = tmp_path / "gone"
-    before = """
+    before = f"""
     #include <cstdio>
-    struct Note { ~Note() { std::fclose(std::fopen("%s", "w")); } };
+    struct Note {{ ~Note() {{ std::fclose(std::fopen("{note}", "w")); }} }};
     static Note note;
-    """ % note  # noqa: UP031
+    """
     function = make("", before=before)
     assert "rekernel:step" in Path("/proc/self/maps").read_text()
     assert not note.exists()

@@ -6,6 +6,7 @@ import errno
 import os
 
 import pytest
+
 from cachekit import files_in, key_of, together
 from rekernel import files, ledger
 from rekernel.entryfile import DamagedError

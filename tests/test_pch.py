@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rekernel.compilers import ClangInfo, CompilerInfo, GccInfo
-from rekernel.pch import PrecompiledHeaders, leading_headers
+from rekernel.leading import leading_headers
+from rekernel.pch import PrecompiledHeaders
 from rekernel.toolchain import CompileFailed, Product, build, flags, probe
 
 COMPILERS = {"g++": GccInfo, "clang++": ClangInfo}

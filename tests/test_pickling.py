@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import toy as toys
 from rekernel import KernelHandle, KernelLoader, KernelRemovedError
 from toy import Toy

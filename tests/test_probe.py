@@ -31,8 +31,8 @@ def forgetful() -> None:
 def silent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Count the calls of compilers."""
     calls: list[object] = []
-    real = probing.run
-    monkeypatch.setattr(probing, "run", lambda *a, **k: calls.append(a) or real(*a, **k))  # type: ignore[func-returns-value]
+    real = probing.call
+    monkeypatch.setattr(probing, "call", lambda *a, **k: calls.append(a) or real(*a, **k))  # type: ignore[func-returns-value]
     return calls
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import run_python
 
-from rekernel import process
-from rekernel.process import run, start_time, sweep, working
+from rekernel import process, workdirs
+from rekernel.process import run, working
+from support import run_python
 
 
 @pytest.fixture
@@ -73,16 +73,13 @@ def test_where_no_directory_can_be_made_another_place_serves(root: Path, tmp_pat
 
 
 def test_directories_of_dead_processes_are_removed_and_no_others(root: Path) -> None:
-    world, pid = process._world(), os.getpid()
-    dead = [f"work-{world}-{pid}-1-0", f"work-{world}-{2**22 + 1}-5-0"]  # another start; beyond all numbers
-    alive = [f"work-{world}-{pid}-{start_time(pid)}-7", "work-00000000-1-1-1", "entry", "work-x"]
+    pid, started, host = workdirs.mark().split("-")
+    dead = [f"work-{pid}-1-{host}-0", f"work-{2**22 + 1}-5-{host}-0"]  # another start; beyond all numbers
+    alive = [f"work-{pid}-{started}-{host}-ffff", "entry"]
     for name in dead + alive:
         (root / name / "sub").mkdir(parents=True)
-    sweep(str(root))
-    assert sorted(os.listdir(root)) == sorted(alive)
-    os.utime(root / "work-00000000-1-1-1", (1, 1))  # of another machine, and old
-    sweep(str(root))
-    assert "work-00000000-1-1-1" not in os.listdir(root)
+    with working(root) as place:
+        assert sorted(os.listdir(root)) == sorted([*alive, os.path.basename(place)])
 
 
 def test_a_killed_process_leaves_nothing_after_the_next_start(root: Path) -> None:
@@ -103,7 +100,8 @@ def test_a_killed_process_leaves_nothing_after_the_next_start(root: Path) -> Non
 INTERRUPTED = """
     import os, signal, sys
     from rekernel.process import run, working
-    script = 'echo $$ > "$1"; sh -c \\'echo $$ > "$2"; kill -$3 $4; exec sleep 1000\\' x "$1" "$2" "$3" "$4"; echo never'
+    inner = 'echo $$ > "$2"; kill -$3 $4; exec sleep 1000'
+    script = f"echo $$ > \\"$1\\"; sh -c '{inner}' x \\"$@\\"; echo never"
     if sys.argv[4] == "TERM":
         def leave(number, frame):
             raise SystemExit(7)
@@ -155,7 +153,7 @@ def test_at_exit_threads_in_the_background_leave_neither_process_nor_file(root: 
 def test_a_forked_child_leaves_the_parents_compilers_alone(root: Path) -> None:
     code = """
         import os, sys
-        from rekernel import process
+        from rekernel import process, workdirs
         with process.working(sys.argv[1]) as place:
             if os.fork() == 0:
                 process._clean_up()
@@ -167,11 +165,6 @@ def test_a_forked_child_leaves_the_parents_compilers_alone(root: Path) -> None:
             assert os.listdir(sys.argv[1]) == [os.path.basename(place)]
     """
     run_python(code, str(root))
-
-
-def test_start_time_tells_processes_apart() -> None:
-    assert start_time(os.getpid()) == start_time(os.getpid()) is not None
-    assert start_time(2**22 + 1) is None
 
 
 def test_nothing_is_left_in_the_directory_for_temporary_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import ast
 import sys
 
 import pytest
+
 from rekernel.languages import pytext
 
 

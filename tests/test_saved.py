@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import toy as toys
 from rekernel import KernelLoader, KernelNotFoundError, KernelSourceError
 

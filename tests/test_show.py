@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 import toy as toys
 from rekernel import ArgumentTypeError, KernelLoader, KernelRemovedError, KernelSourceError, RekernelError
 from rekernel.errors import Diagnostic
@@ -90,9 +91,7 @@ def test_an_id_with_a_line_break_stays_on_its_line(loader: KernelLoader) -> None
 def test_a_kernel_shows_title_version_language_and_signature(loader: KernelLoader) -> None:
     for version in range(3):
         step = loader.load(f"shift := {version}\n{HEAT}", "heat").step
-    assert repr(step) == (
-        "<kernel heat.step v3 (toy): step(dst: float64[:, :], src: const float64[:, :], k: float64)>"
-    )
+    assert repr(step) == ("<kernel heat.step v3 (toy): step(dst: float64[:, :], src: const float64[:, :], k: float64)>")
 
 
 def test_a_pinned_kernel_says_so(loader: KernelLoader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import rekernel
 import toy as toys
 from rekernel import KernelLoader, KernelNotFoundError, KernelSourceError

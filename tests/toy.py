@@ -59,7 +59,7 @@ class Gate:
         assert self.entered.wait(_LONGEST_WAIT), "the build never came to the gate"
 
 
-@dataclass
+@dataclass(eq=False)
 class Private:
     """The language's own record of a build."""
 
@@ -83,7 +83,7 @@ class Toy:
         self.log: list[tuple[Any, ...]] = []
         self.gates: dict[str, Gate] = {}
         self.outside = 0
-        self.attached: list[Private] = []
+        self.attached: weakref.WeakSet[Private] = weakref.WeakSet()
 
     def gate(self, text: str) -> Gate:
         """Let the builds of a text wait at a gate."""
@@ -131,6 +131,8 @@ class Toy:
             except Exception as error:
                 raise _wrong(request.source, request.kernel_id, request.number, line, str(error)) from error
         kernels = {line.name: names.pop(line.name) for line in lines if line.kind == "kernel"}
+        for kernel in kernels.values():
+            kernel.made_by = self.name
         private = Private({**kernels, **names}, self.outside, request.number)
         self.log.append(("previous", request.kernel_id, request.previous))
         return Built(
@@ -161,10 +163,10 @@ class Toy:
 
     def attach(self, built: Built, live: Any, failed: Any, renewed: Any) -> None:
         built.private.owner = weakref.ref(live)
-        self.attached.append(built.private)
+        self.attached.add(built.private)
 
     def owner(self, value: Any) -> tuple[Any, str] | None:
-        for private in self.attached:
+        for private in list(self.attached):
             for name, made in private.functions.items():
                 if made is value and callable(value):
                     return private.owner(), name

@@ -2,40 +2,11 @@
 //
 // Invariant: a capsule is consumed (renamed) exactly when its tensor has been taken over, and from then on the tensor's
 // deleter is called exactly once, by release_foreign(). A capsule that is not consumed frees its tensor itself.
-#include "function.hpp"
+#include "dlpack.hpp"
 
 namespace rekernel {
 
 namespace {
-
-// The layout of these structures is fixed by the DLPack standard, versions 0.x and 1.x.
-struct Device {
-    std::int32_t type, number;
-};
-
-struct Tensor {
-    void *data;
-    Device device;
-    std::int32_t ndim;
-    std::uint8_t code, bits;
-    std::uint16_t lanes;
-    std::int64_t *shape, *strides;  // strides in elements; nullptr: C-contiguous
-    std::uint64_t offset;
-};
-
-struct Managed {
-    Tensor tensor;
-    void *context;
-    void (*deleter)(Managed *);
-};
-
-struct Versioned {
-    std::uint32_t major, minor;
-    void *context;
-    void (*deleter)(Versioned *);
-    std::uint64_t flags;  // 1: read-only, 2: a copy
-    Tensor tensor;
-};
 
 constexpr int max_ndim = 64;
 
@@ -53,18 +24,17 @@ const Names *names() {
     return all.made ? &all : nullptr;
 }
 
-bool is_host(long device) { return device == 1 || device == 3 || device == 11; }  // plain or page-locked memory
-
 // The tensor's device as a number of the standard, -1 with an exception.
-long device_of(PyObject *argument) {
+int device_of(PyObject *argument) {
     PyObject *pair = PyObject_CallMethodNoArgs(argument, names()->device);
     if (!pair) return -1;
     long device = -1;
     if (PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) device = PyLong_AsLong(PyTuple_GET_ITEM(pair, 0));
     else PyErr_SetString(PyExc_TypeError, "__dlpack_device__() must return a tuple of two");
     Py_DECREF(pair);
-    if (device < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "negative DLPack device");
-    return device;
+    if (device >= 0 && device < 1 << 16) return static_cast<int>(device);
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "unknown DLPack device");
+    return -1;
 }
 
 // Older libraries do not know the keyword.
@@ -77,15 +47,9 @@ PyObject *export_capsule(PyObject *argument) {
 }
 
 template <class T>
-void call_deleter(void *managed) {
-    static_cast<T *>(managed)->deleter(static_cast<T *>(managed));
-}
-
-template <class T>
 bool consume(PyObject *capsule, T *managed, const char *used_name, Foreign *foreign) {
     if (PyCapsule_SetName(capsule, used_name) < 0) return false;
-    foreign->managed = managed;
-    foreign->deleter = managed->deleter ? call_deleter<T> : nullptr;
+    own_tensor(managed, foreign);
     return true;
 }
 
@@ -110,39 +74,29 @@ const Tensor *take_tensor(PyObject *capsule, Foreign *foreign, std::uint64_t &fl
     return nullptr;
 }
 
-bool copy_sizes(const Tensor *tensor, Py_ssize_t itemsize, Foreign *foreign) {
-    int ndim = tensor->ndim;
+bool copy_sizes(const Tensor &tensor, Py_ssize_t itemsize, Foreign *foreign) {
+    int ndim = tensor.ndim;
     if (ndim < 0 || ndim > max_ndim) {
         PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions", ndim);
         return false;
     }
     if (!make_sizes(ndim, foreign)) return false;
-    for (int i = 0; i < ndim; ++i) foreign->sizes[i] = static_cast<Py_ssize_t>(tensor->shape[i]);
+    for (int i = 0; i < ndim; ++i) {
+        foreign->sizes[i] = static_cast<Py_ssize_t>(tensor.shape[i]);
+        if (foreign->sizes[i] >= 0) continue;
+        PyErr_SetString(PyExc_ValueError, "a tensor of negative extent");
+        return false;
+    }
     pack_strides(ndim, itemsize, foreign);
-    for (int i = 0; tensor->strides && i < ndim; ++i) {
-        foreign->sizes[ndim + i] = static_cast<Py_ssize_t>(tensor->strides[i]) * itemsize;
+    for (int i = 0; tensor.strides && i < ndim; ++i) {
+        std::uint64_t stride = static_cast<std::uint64_t>(tensor.strides[i]) * static_cast<std::uint64_t>(itemsize);
+        foreign->sizes[ndim + i] = static_cast<Py_ssize_t>(stride);
     }
     return true;
 }
 
-// A tensor that says where it is and whose type is known, as a view; what it borrows is in `foreign` already.
-bool view_tensor(const Refused &refused, const Tensor *tensor, std::uint64_t flags, View &out, Foreign *foreign) {
-    Element element = element_of_dlpack(tensor->code, tensor->bits, tensor->lanes);
-    Py_ssize_t itemsize = (tensor->bits * tensor->lanes + 7) / 8;
-    if (!copy_sizes(tensor, itemsize, foreign)) return refuse_export(refused, "its DLPack tensor cannot be used");
-    char *data = static_cast<char *>(tensor->data);
-    if (data) data += tensor->offset;
-    out = {data, foreign->sizes, foreign->sizes + tensor->ndim, tensor->ndim, element, false, (flags & 1) == 0, false,
-           nullptr};
-    bool written = refused.function->parameters[refused.parameter].written;
-    if (!written || (flags & 2) == 0) return true;
-    return refuse_value(Fault::value, {refused.function, refused.parameter, refused.argument, &out}, "a copied", "",
-                        "the object hands out a copy only and the kernel writes to it; pass a NumPy array and copy "
-                        "the result back");
-}
-
-bool refuse_device(const Refused &refused, long device) {
-    PyErr_Format(PyExc_BufferError, "DLPack device type %ld is not memory of this computer", device);
+bool refuse_device(const Refused &refused, int device) {
+    PyErr_Format(PyExc_BufferError, "DLPack device type %d is not memory of this computer", device);
     return refuse_export(refused, device == 2 || device == 13 ? "it is on a CUDA device; move it with .cpu() or "
                                                                 "cupy.asnumpy()"
                                                               : "it is on another device; move it to the CPU first, "
@@ -150,6 +104,22 @@ bool refuse_device(const Refused &refused, long device) {
 }
 
 }  // namespace
+
+bool view_tensor(const Refused &refused, const Tensor &tensor, std::uint64_t flags, View &out, Foreign *foreign) {
+    if (!tensor.device.is_host()) return refuse_device(refused, tensor.device.type);
+    Element element = element_of_dlpack(tensor.code, tensor.bits, tensor.lanes);
+    Py_ssize_t itemsize = (tensor.bits * tensor.lanes + 7) / 8;
+    if (!copy_sizes(tensor, itemsize, foreign)) return refuse_export(refused, "its DLPack tensor cannot be used");
+    char *data = static_cast<char *>(tensor.data);
+    if (data) data += tensor.offset;
+    out = {data, foreign->sizes, foreign->sizes + tensor.ndim, tensor.ndim, element, false, (flags & 1) == 0, false,
+           nullptr};
+    bool written = refused.function->parameters[refused.parameter].written;
+    if (!written || (flags & 2) == 0) return true;
+    return refuse_value(Fault::value, {refused.function, refused.parameter, refused.argument, &out}, "a copied", "",
+                        "the object hands out a copy only and the kernel writes to it; pass a NumPy array and copy "
+                        "the result back");
+}
 
 bool has_dlpack(PyObject *argument) {
     if (!names()) {
@@ -162,17 +132,18 @@ bool has_dlpack(PyObject *argument) {
 
 bool view_dlpack(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *foreign) {
     Refused refused = {function, parameter, argument, nullptr};
-    long device = device_of(argument);
+    Exchange exchange = exchange_tensor(refused, out, foreign);
+    if (exchange != Exchange::unavailable) return exchange == Exchange::done;
+    int device = device_of(argument);
     if (device < 0) return refuse_export(refused, "it does not tell its device");
-    if (!is_host(device)) return refuse_device(refused, device);
+    if (!Device{device, 0}.is_host()) return refuse_device(refused, device);
     PyObject *capsule = export_capsule(argument);
     if (!capsule) return refuse_export(refused, "it cannot be exported by DLPack");
     std::uint64_t flags;
     const Tensor *tensor = take_tensor(capsule, foreign, flags);
     Py_DECREF(capsule);
     if (!tensor) return refuse_export(refused, "it cannot be exported by DLPack");
-    if (!is_host(tensor->device.type)) return refuse_device(refused, tensor->device.type);
-    return view_tensor(refused, tensor, flags, out, foreign);
+    return view_tensor(refused, *tensor, flags, out, foreign);
 }
 
 }  // namespace rekernel

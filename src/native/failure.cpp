@@ -75,6 +75,9 @@ void raise_at(PyObject *cls, const Function *function, const rk_error &error, Py
 
 void describe_exception(rk_error *error) {
     error->kind = cxx_exception;
+    // A kernel that was linked with another C++ library has its exceptions where this one cannot see them; rethrowing
+    // nothing would end the process.
+    if (!std::current_exception()) return copy_text(error, "an exception of another C++ library");
     try {
         throw;
     } catch (const std::exception &exception) {

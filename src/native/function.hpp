@@ -29,7 +29,7 @@ Element element_of_typenum(int typenum);        // of NumPy
 Element element_of_format(const char *format, Py_ssize_t itemsize, bool &swapped);  // of the buffer protocol
 Element element_of_dlpack(int code, int bits, int lanes);
 
-// ---- table.cpp: the tables of a Function ----
+// ---- table.cpp, slots.cpp: the tables of a Function ----
 struct Axis {
     Py_ssize_t extent;  // fixed, or -1
     Py_ssize_t name;    // number of a named extent, or -1

@@ -40,9 +40,11 @@ public:
 // A new directory for one link or file; both are removed again by the destructor.
 class PrivateDirectory {
 public:
-    PrivateDirectory() {
-        const char *const places[] = {std::getenv("TMPDIR"), std::getenv("XDG_RUNTIME_DIR"), "/tmp", "/var/tmp",
-                                      "/dev/shm"};
+    // A directory on a disk takes milliseconds to make and remove, so `fast` asks for one in memory; but programs may
+    // be forbidden there, so files do without.
+    explicit PrivateDirectory(bool fast) {
+        const char *const places[] = {fast ? "/dev/shm" : nullptr, std::getenv("TMPDIR"),
+                                      std::getenv("XDG_RUNTIME_DIR"), "/tmp", "/var/tmp", "/dev/shm"};
         for (const char *place : places) {
             if (!place || *place != '/') continue;
             directory = std::string(place) + "/rekernel-XXXXXX";
@@ -119,7 +121,7 @@ bool open_in_memory(const char *name, const void *data, size_t size, void *&hand
     if (file.number < 0 || !write_all(file.number, data, size)) return false;
     std::string target = "fd/" + std::to_string(file.number);
     if (access(("/proc/self/" + target).c_str(), R_OK) != 0) return false;
-    PrivateDirectory directory;
+    PrivateDirectory directory(true);
     if (directory.exists() && symlink(("/proc/self/" + target).c_str(), directory.entry.c_str()) == 0) {
         handle = open_path(name, directory.entry.c_str());
     } else {
@@ -129,12 +131,14 @@ bool open_in_memory(const char *name, const void *data, size_t size, void *&hand
 }
 
 void *open_in_file(const char *name, const void *data, size_t size) {
-    PrivateDirectory directory;
+    PrivateDirectory directory(false);
     if (!directory.exists()) {
-        raise_load(name, "no directory for a temporary file can be written (tried TMPDIR, XDG_RUNTIME_DIR, /tmp, "
-                         "/var/tmp, /dev/shm)");
+        const char *reason = "no directory for a temporary file can be written (tried TMPDIR, XDG_RUNTIME_DIR, /tmp, "
+                             "/var/tmp, /dev/shm)";
+        if (!PyErr_Occurred()) raise_load(name, reason);
         return nullptr;
     }
+    PyErr_Clear();
     {
         Descriptor file(open(directory.entry.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700));
         if (file.number < 0 || !write_all(file.number, data, size)) {
@@ -151,7 +155,6 @@ void *open_image(const char *name, const void *data, size_t size) {
     void *handle = nullptr;
     if (open_in_memory(name, data, size, handle)) return handle;
     // A library that is itself broken fails again here, with the same words.
-    PyErr_Clear();
     return open_in_file(name, data, size);
 }
 

@@ -23,8 +23,9 @@ PyObject *spelled_call(const Signature &signature) {
 bool raise_positional(const Signature &signature, Py_ssize_t positional) {
     PyObject *call = spelled_call(signature);
     if (!call) return false;
-    PyErr_Format(PyExc_TypeError, "%U() takes keyword arguments only but %zd positional argument%s given; call it as %U",
-                 signature.name, positional, positional == 1 ? " was" : "s were", call);
+    PyErr_Format(PyExc_TypeError,
+                 "%U() takes keyword arguments only but %zd positional argument%s given; call it as %U", signature.name,
+                 positional, positional == 1 ? " was" : "s were", call);
     Py_DECREF(call);
     return false;
 }

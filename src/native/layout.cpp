@@ -72,12 +72,14 @@ bool is_aligned(const Item &item, Py_ssize_t offset, Py_ssize_t alignment) {
 
 bool check_alignment(const Item &item) {
     if (item.empty) return true;
-    bool aligned = item.layout.element == Element::none || item.view.aligned || is_aligned(item, 0, item.layout.alignment);
+    bool aligned = item.layout.element == Element::none || item.view.aligned ||
+                   is_aligned(item, 0, item.layout.alignment);
     for (Py_ssize_t i = 0; i < item.layout.field_count; ++i) {
         const Field &field = item.layout.fields[i];
         aligned = aligned && is_aligned(item, field.offset, about(field.element).alignment);
     }
-    return aligned || refuse_value(Fault::value, item.refused, "an unaligned", "the array is not aligned; pass an aligned array (%U.copy())",
+    return aligned || refuse_value(Fault::value, item.refused, "an unaligned",
+                                   "the array is not aligned; pass an aligned array (%U.copy())",
                                    "the array is not aligned and the kernel writes to it; pass an aligned array and "
                                    "copy the result back");
 }
@@ -123,7 +125,8 @@ bool check_strides(const Item &item) {
         packed *= static_cast<std::uintptr_t>(item.view.shape[i]);
     }
     if (contiguous || !item.layout.contiguous) return true;
-    return refuse_value(Fault::value, item.refused, "a non-contiguous", "the array is not C-contiguous; pass np.ascontiguousarray(%U)",
+    return refuse_value(Fault::value, item.refused, "a non-contiguous",
+                        "the array is not C-contiguous; pass np.ascontiguousarray(%U)",
                         "the array is not C-contiguous and the kernel writes to it; pass a C-contiguous array and copy "
                         "the result back");
 }

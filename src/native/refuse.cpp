@@ -153,12 +153,11 @@ bool refuse_slot(const Refused &what, const Slot &slot, Py_ssize_t value) {
 bool refuse_overlap(const Refused &what, Py_ssize_t other, bool decided) {
     PyObject *name = what.function->parameters[other].name;
     PyObject *got = got_text(what, nullptr);
-    const char *problem = decided ? "it overlaps '%U', and the kernel was built for arrays that do not (restrict); pass a "
-                                    "copy, or build the kernel with allow_alias=True"
-                                  : "it may overlap '%U' (their strides are too entangled to tell), and the kernel was "
-                                    "built for arrays that do not (restrict); pass a copy, or build the kernel with "
-                                    "allow_alias=True";
-    return raise(Fault::value, what, got, PyUnicode_FromFormat(problem, name));
+    const char *sure = "it overlaps '%U', and the kernel was built for arrays that do not (restrict); pass a copy, or "
+                       "build the kernel with allow_alias=True";
+    const char *unsure = "it may overlap '%U' (their strides are too entangled to tell), and the kernel was built for "
+                         "arrays that do not (restrict); pass a copy, or build the kernel with allow_alias=True";
+    return raise(Fault::value, what, got, PyUnicode_FromFormat(decided ? sure : unsure, name));
 }
 
 bool refuse_export(const Refused &what, const char *how) {

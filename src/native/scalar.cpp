@@ -90,8 +90,8 @@ bool read_double(const Function *function, const Parameter &parameter, PyObject 
 
 bool is_numpy_complex(PyObject *object) {
     if (PyArray_Check(object)) {
-        return PyArray_NDIM(as_array(object)) == 0 && about(element_of_typenum(PyArray_TYPE(as_array(object)))).family ==
-                                                          Family::complex;
+        Element element = element_of_typenum(PyArray_TYPE(as_array(object)));
+        return PyArray_NDIM(as_array(object)) == 0 && about(element).family == Family::complex;
     }
     return PyArray_IsScalar(object, CFloat) || PyArray_IsScalar(object, CDouble);
 }

@@ -1,8 +1,8 @@
-// The tables of a Function, read once from plain tuples.
+// The parameters of a Function, read once from plain tuples; its slots are read in slots.cpp.
 //
 // Invariant: whatever parse_tables leaves behind when it fails, free_tables can free; and what it has accepted refers
 // only to parameters, axes and types that exist, so a call can trust every number in it.
-#include "function.hpp"
+#include "rows.hpp"
 
 #include <algorithm>
 
@@ -13,40 +13,6 @@ namespace {
 constexpr Py_ssize_t scalar_size = 4;  // (name, 'scalar', type, dtype)
 constexpr Py_ssize_t array_size = 13;  // (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing,
                                        //  contiguous, written, restrict, fields)
-constexpr Py_ssize_t slot_size = 5;    // (kind, parameter, axis, offset, dtype)
-
-// A row of a table, with its place for messages.
-struct Row {
-    const char *table;
-    Py_ssize_t position;
-    PyObject *items;
-};
-
-bool bad_row(const Row &row, const char *problem) {
-    if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s[%zd]: %s", row.table, row.position, problem);
-    return false;
-}
-
-PyObject *item(const Row &row, Py_ssize_t index) { return PyTuple_GET_ITEM(row.items, index); }
-
-bool read_size(PyObject *number, Py_ssize_t low, Py_ssize_t high, Py_ssize_t &out) {
-    if (!PyLong_Check(number)) return false;
-    out = PyLong_AsSsize_t(number);
-    if (out == -1 && PyErr_Occurred()) PyErr_Clear();
-    else if (out >= low && out <= high) return true;
-    return false;
-}
-
-template <class T>
-bool allocate(T *&out, Py_ssize_t count) {
-    out = static_cast<T *>(PyMem_Calloc(static_cast<size_t>(std::max<Py_ssize_t>(count, 1)), sizeof(T)));
-    if (!out) PyErr_NoMemory();
-    return out != nullptr;
-}
-
-bool is_tuple_of(PyObject *object, Py_ssize_t size) {
-    return PyTuple_Check(object) && PyTuple_GET_SIZE(object) == size;
-}
 
 // The number of a named extent; a new name gets the next one.
 bool number_extent(Function *function, PyObject *name, Py_ssize_t &out) {
@@ -185,69 +151,17 @@ bool read_parameter(Function *function, const Row &row, Parameter &parameter, La
                         "written, restrict, fields) or (name, 'scalar', type, dtype)");
 }
 
-bool read_slot_kind(PyObject *name, Slot &out) {
-    const char *names[] = {"pointer", "shape", "stride", "scalar"};
-    for (std::uint8_t i = 0; i < 4; ++i) {
-        out.kind = static_cast<Slot::Kind>(i);
-        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) return true;
-    }
-    return false;
-}
-
-bool read_slot(Function *function, const Row &row, Slot &out) {
-    if (!is_tuple_of(row.items, slot_size) || !PyUnicode_Check(item(row, 0)) || !PyUnicode_Check(item(row, 4))) {
-        return bad_row(row, "expected (kind, parameter, axis, offset, dtype)");
-    }
-    if (!read_slot_kind(item(row, 0), out)) return bad_row(row, "unknown kind");
-    if (!read_size(item(row, 1), 0, function->count - 1, out.parameter)) return bad_row(row, "no such parameter");
-    const Layout &layout = function->layouts[out.parameter];
-    if (layout.is_array == (out.kind == Slot::scalar)) return bad_row(row, "the parameter is of another kind");
-    if (out.kind == Slot::scalar) return true;
-    if (out.kind == Slot::pointer) {
-        return read_size(item(row, 3), 0, layout.itemsize, out.offset) || bad_row(row, "bad offset");
-    }
-    Py_ssize_t axis = 0;
-    if (!read_size(item(row, 2), 0, layout.ndim - 1, axis)) return bad_row(row, "no such axis");
-    out.axis = static_cast<int>(axis);
-    out.element = element_named(item(row, 4));
-    Family family = about(out.element).family;
-    if (family != Family::signed_integer && family != Family::unsigned_integer) {
-        return bad_row(row, "dtype must be that of an integer");
-    }
-    return true;
-}
-
-bool pair_up(Function *function) {
-    if (!allocate(function->pairs, function->count * (function->count - 1) / 2)) return false;
-    for (Py_ssize_t i = 0; i < function->count; ++i) {
-        for (Py_ssize_t j = i + 1; j < function->count; ++j) {
-            const Layout &a = function->layouts[i], &b = function->layouts[j];
-            if (!a.is_array || !b.is_array || !(a.restrict_ || b.restrict_)) continue;
-            if (!function->parameters[i].written && !function->parameters[j].written) continue;
-            function->pairs[function->pair_count++] = {i, j};
-        }
-    }
-    return true;
-}
-
 }  // namespace
 
 bool parse_tables(Function *function, PyObject *parameters, PyObject *slots) {
-    Py_ssize_t count = PyTuple_GET_SIZE(parameters), slot_count = PyTuple_GET_SIZE(slots);
-    if (!allocate(function->parameters, count) || !allocate(function->layouts, count) ||
-        !allocate(function->slots, slot_count)) {
-        return false;
-    }
+    Py_ssize_t count = PyTuple_GET_SIZE(parameters);
+    if (!allocate(function->parameters, count) || !allocate(function->layouts, count)) return false;
     function->count = count;
     for (Py_ssize_t i = 0; i < count; ++i) {
         Row row = {"parameters", i, PyTuple_GET_ITEM(parameters, i)};
         if (!read_parameter(function, row, function->parameters[i], function->layouts[i])) return false;
     }
-    function->slot_count = slot_count;
-    for (Py_ssize_t i = 0; i < slot_count; ++i) {
-        if (!read_slot(function, {"slots", i, PyTuple_GET_ITEM(slots, i)}, function->slots[i])) return false;
-    }
-    return pair_up(function);
+    return parse_slots(function, slots);
 }
 
 void free_tables(Function *function) {

@@ -6,32 +6,79 @@ you already hold runs the new code. A broken edit never takes the working kernel
 
 from __future__ import annotations
 
-from types import ModuleType
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from rekernel.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    FrozenError,
-    JitError,
-    KernelNotFoundError,
-    KernelRemovedError,
-    KernelSourceError,
-    RekernelError,
-    RekernelWarning,
-    ToolchainError,
-)
-from rekernel.handle import KernelHandle
-from rekernel.jobs import parse
-from rekernel.kernel import Kernel, Parameter
-from rekernel.loader import KernelLoader, MetaKernelLoader
-from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
+from rekernel import forked
+
+if TYPE_CHECKING:
+    from rekernel.compilers import ClangInfo, CompilerInfo, GccInfo
+    from rekernel.default import info, kernels
+    from rekernel.errors import (
+        ArgumentTypeError,
+        ArgumentValueError,
+        FrozenError,
+        JitError,
+        KernelNotFoundError,
+        KernelRemovedError,
+        KernelSourceError,
+        RekernelError,
+        RekernelWarning,
+        ToolchainError,
+    )
+    from rekernel.handle import KernelHandle
+    from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
+    from rekernel.jit.cpu import CpuJit
+    from rekernel.jobs import parse
+    from rekernel.kernel import Kernel, Parameter, Slot
+    from rekernel.loader import KernelLoader, MetaKernelLoader
+    from rekernel.modulebuilder import ExtensionModuleBuilderBase
+    from rekernel.objcache import ObjectCache
+    from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
 
 __version__ = "0.1.0"
+
+forked.watch()  # now, though the rest is imported later: a process may fork before it uses any of it
+
+#: Where each public name lives. It is imported when it is first asked for, so that a program which only calls
+#: compiled kernels does not pay for the loader, nor the other way round.
+_HOMES = {
+    "compilers": ("ClangInfo", "CompilerInfo", "GccInfo"),
+    "default": ("info", "kernels"),
+    "errors": (
+        "ArgumentTypeError",
+        "ArgumentValueError",
+        "FrozenError",
+        "JitError",
+        "KernelNotFoundError",
+        "KernelRemovedError",
+        "KernelSourceError",
+        "RekernelError",
+        "RekernelWarning",
+        "ToolchainError",
+    ),
+    "handle": ("KernelHandle",),
+    "jit.base": ("JitBase", "KernelWrapper", "NoJit", "no_jit"),
+    "jit.cpu": ("CpuJit",),
+    "jobs": ("parse",),
+    "kernel": ("Kernel", "Parameter", "Slot"),
+    "loader": ("KernelLoader", "MetaKernelLoader"),
+    "modulebuilder": ("ExtensionModuleBuilderBase",),
+    "objcache": ("ObjectCache",),
+    "values": ("KernelInfo", "LoaderStats", "ReloadEvent", "Version"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
+    "ClangInfo",
+    "CompilerInfo",
+    "CpuJit",
+    "ExtensionModuleBuilderBase",
     "FrozenError",
+    "GccInfo",
+    "JitBase",
     "JitError",
     "Kernel",
     "KernelHandle",
@@ -40,31 +87,32 @@ __all__ = [
     "KernelNotFoundError",
     "KernelRemovedError",
     "KernelSourceError",
+    "KernelWrapper",
     "LoaderStats",
     "MetaKernelLoader",
+    "NoJit",
+    "ObjectCache",
     "Parameter",
     "RekernelError",
     "RekernelWarning",
     "ReloadEvent",
+    "Slot",
     "ToolchainError",
     "Version",
     "info",
     "kernels",
+    "no_jit",
     "parse",
 ]
 
-kernels = KernelLoader(token="default")
-"""The process's default loader, for notebooks and the command line."""
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rekernel' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"rekernel.{home}"), name)
+    return value
 
 
-def info(x: ModuleType | KernelHandle) -> KernelInfo:
-    """Return all that rekernel knows about a module or a handle that a loader gave out."""
-    from rekernel.about import info_of
-    from rekernel.live import live_of
-
-    if isinstance(x, KernelHandle):
-        return info_of(x._live, x._pin)
-    live = live_of(x)
-    if live is None:
-        raise TypeError(f"info takes a module or a kernel that a loader gave out, not {type(x).__name__}")
-    return info_of(live)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -51,7 +51,7 @@ class Turn:
 
 @contextmanager
 def turn(path: str, patience: float) -> Iterator[Turn]:
-    """Take the lock file `path`, waiting at most `patience` seconds; go on without it then."""
+    """Take the lock file `path`, waiting at most `patience` seconds; go on without it then. No path, no lock."""
     mine = Turn(path)
     try:
         _acquire(mine, patience)
@@ -77,7 +77,7 @@ def remove_left(directory: str) -> int:
 
 
 def _acquire(mine: Turn, patience: float) -> None:
-    if fcntl is None:
+    if fcntl is None or not mine.path:
         return
     started, pause, told = time.monotonic(), 0.002, False
     try:

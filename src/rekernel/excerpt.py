@@ -36,20 +36,24 @@ def place(error: KernelSourceError) -> str:
         return ""
     if error.filename is not None:
         column = f":{error.column}" if error.column is not None else ""
-        return f"{error.filename}:{error.line}{column}"
+        return f"{_visible(error.filename)}:{error.line}{column}"
     column = f", column {error.column}" if error.column is not None else ""
     return f"line {error.line}{column}"
 
 
 def headline(error: KernelSourceError) -> str:
     """Return the one line that alone is enough to act on."""
-    where = place(error)
-    return f"{error.kernel_id} v{error.version} ({error.language}){', ' + where if where else ''}: {error.message}"
+    where, kernel_id = place(error), _visible(error.kernel_id)
+    return f"{kernel_id} v{error.version} ({error.language}){', ' + where if where else ''}: {error.message}"
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in text)
 
 
 def _shown(line: str) -> str:
     """Return a line as it may be printed: tabs as one blank, control characters visible, not too long."""
-    clean = "".join(c if c.isprintable() else " " if c == "\t" else "�" for c in line)
+    clean = _visible(line)
     return clean if len(clean) <= _WIDEST else clean[: _WIDEST - 3] + "..."
 
 

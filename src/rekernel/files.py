@@ -39,8 +39,8 @@ def write(path: str, blob: bytes) -> None:
         rest = memoryview(blob)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
-        if os.utime in os.supports_fd:
-            now = time.time_ns()  # finer than the clock of the file system, so that the order of use is right
+        now = time.time_ns()  # finer than the clock of the file system, so that the order of use is right
+        with suppress(OSError, TypeError):  # TypeError: this system takes paths only
             os.utime(descriptor, ns=(now, now))
     finally:
         os.close(descriptor)  # raises where a network file system finds out only now that the disk is full

@@ -9,13 +9,22 @@ from __future__ import annotations
 import re
 import shlex
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rekernel.errors import Diagnostic
 
-__all__ = ["LinkLine", "commands", "dependencies", "link_line", "messages", "native_flags", "undefined_symbols"]
+__all__ = [
+    "LinkLine",
+    "commands",
+    "dependencies",
+    "link_line",
+    "messages",
+    "native_flags",
+    "source_lines",
+    "undefined_symbols",
+]
 
 _MESSAGE = re.compile(
     r"(?P<file>[^\n]+?):(?P<line>\d+):(?:(?P<column>\d+):)? "
@@ -26,16 +35,38 @@ _CRASH = re.compile(r"(?P<text>[^\n]*internal compiler error[^\n]*)")
 _UNRESOLVED = re.compile(
     r"[^\n]*(?P<text>undefined (?:reference to|symbol:?) [^\n]*)|[^\n]*(?P<twice>multiple definition of [^\n;]*)"
 )
+_LINE = re.compile(r"\s*#\s*(?:line\s+)?(?P<number>\d+)(?:\s+\"(?P<name>(?:[^\"\\]|\\.)*)\")?")
 _SOURCE = re.compile(r" *(?:\d+ )?\| (?P<text>.*)")
 
 
-def messages(output: str) -> tuple[Diagnostic, ...]:
-    """Return the errors, warnings and notes of a compiler's output, in its order; what cannot be read is left out."""
+def source_lines(text: str, name: str) -> dict[tuple[str, int], str]:
+    r"""Return the lines of a unit by the file and number under which a compiler names them.
+
+    >>> source_lines('a\n#line 7 "heat.cpp"\nb\n', "unit.cpp")[("heat.cpp", 7)]
+    'b'
+    """
+    found: dict[tuple[str, int], str] = {}
+    number = 0
+    for line in text.split("\n"):
+        number += 1
+        if match := _LINE.match(line):
+            number = int(match["number"]) - 1
+            name = name if match["name"] is None else re.sub(r"\\(.)", r"\1", match["name"])
+        else:
+            found.setdefault((name, number), line)
+    return found
+
+
+def messages(output: str, source: Mapping[tuple[str, int], str] | None = None) -> tuple[Diagnostic, ...]:
+    """Return the errors, warnings and notes of a compiler's output, in its order; what cannot be read is left out.
+
+    `source` has the unit's own lines, for GCC does not show those that a ``#line`` gives to another file.
+    """
     lines = output.splitlines()
     result: list[Diagnostic] = []
     for number, line in enumerate(lines):
         if match := _MESSAGE.fullmatch(line):
-            result.append(_placed(match, lines[number + 1 : number + 3]))
+            result.append(_placed(match, lines[number + 1 : number + 3], source or {}))
         elif match := _PLACELESS.fullmatch(line) or _CRASH.fullmatch(line):
             if "ld returned" not in line and "linker command failed" not in line:
                 result.append(Diagnostic(match["text"].strip()))
@@ -46,10 +77,11 @@ def messages(output: str) -> tuple[Diagnostic, ...]:
     return tuple(result)
 
 
-def _placed(match: re.Match[str], below: Sequence[str]) -> Diagnostic:
+def _placed(match: re.Match[str], below: Sequence[str], source: Mapping[tuple[str, int], str]) -> Diagnostic:
     """Return a message with a place. Compilers count columns in bytes; we count characters."""
     kind = "error" if match["kind"] not in ("warning", "note") else match["kind"]
     text, marks = _excerpt(below)
+    text = source.get((match["file"], int(match["line"])), text)
     column = int(match["column"]) if match["column"] and match["column"] != "0" else None
     end = None
     if column is not None and text is not None:
@@ -104,10 +136,13 @@ def native_flags(command: Sequence[str]) -> tuple[str, ...]:
     The driver asks the CPU and passes the answer on: GCC as ``-m`` flags and cache sizes, Clang as features.
     """
     flags: list[str] = []
+    x86 = any(word.startswith(("x86_64", "i386", "i686")) for word in command)
     for before, word in pairwise(command):
         if before == "--param" and word.startswith(("l1-cache", "l2-cache")):
             flags += ["--param", word]
-        elif before in ("-target-cpu", "-tune-cpu", "-target-feature"):
+        elif before == "-target-cpu":  # by the driver's own flag: it also decides for what it tunes
+            flags.append(("-march=" if x86 else "-mcpu=") + word)
+        elif before == "-target-feature":
             flags += ["-Xclang", before, "-Xclang", word]
         elif "-cc1" not in command and word.startswith("-m"):
             flags.append(word)

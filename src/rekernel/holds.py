@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
-from rekernel.locks import rlock
+from rekernel.locks import rlock, unbroken
 
 if TYPE_CHECKING:
     from rekernel.live import Edition, Live
+
+
+class Inside:
+    """One ``with loader.hold()`` that runs. Held weakly, so that it ends even if Ctrl-C comes as it begins or ends."""
 
 
 @dataclass(eq=False)
 class Hold:
     """One thread's promise to see no foreign swap."""
 
-    thread: int
-    depth: int = 0
+    inside: weakref.WeakSet[Inside] = field(default_factory=weakref.WeakSet)
     snapshot: dict[Live, Edition | None] = field(default_factory=dict)
 
 
@@ -34,26 +38,33 @@ class Holds:
 
     def mine(self, loader: Any) -> Hold | None:
         """Return the asking thread's hold on a loader, or None."""
-        return self.active.get((id(loader), threading.get_ident()))
+        hold = self.active.get((id(loader), threading.get_ident()))
+        return hold if hold is not None and hold.inside else None
 
-    def enter(self, loader: Any) -> None:
+    def enter(self, loader: Any, inside: Inside) -> None:
         """Begin a hold of this thread, or go one deeper."""
         key = (id(loader), threading.get_ident())
         with self.lock:
-            self.active.setdefault(key, Hold(key[1])).depth += 1
+            if self.mine(loader) is None:
+                self._end(key)
+            self.active.setdefault(key, Hold()).inside.add(inside)
 
-    def leave(self, loader: Any) -> None:
+    def leave(self, loader: Any, inside: Inside) -> None:
         """End it, and do what was put off until then."""
         key = (id(loader), threading.get_ident())
-        with self.lock:
-            hold = self.active[key]
-            hold.depth -= 1
-            if hold.depth:
+        with unbroken(), self.lock:
+            hold = self.active.get(key)
+            if hold is not None:
+                hold.inside.discard(inside)
+            if hold is None or hold.inside:
                 return
-            del self.active[key]
-            for live in hold.snapshot:
-                live.cell.override = any(live in other.snapshot for other in self.active.values())
+            self._end(key)
         self._catch_up()
+
+    def _end(self, key: tuple[int, int]) -> None:
+        hold = self.active.pop(key, None)
+        for live in () if hold is None else hold.snapshot:
+            live.cell.override = any(live in other.snapshot for other in self.active.values())
 
     def swap(self, changes: list[tuple[Live, tuple[Any, ...] | None, Edition | None]]) -> None:
         """Swap several ids at once, for everybody but foreign holders."""
@@ -61,7 +72,7 @@ class Holds:
         with self.lock:
             for live, _, _ in changes:
                 for (loader, thread), hold in self.active.items():
-                    if loader == id(live.loader()) and thread != me:
+                    if loader == id(live.loader()) and thread != me and hold.inside:
                         hold.snapshot.setdefault(live, live.current)
                 self.show(live)
             _native.swap([(live.cell, table, edition) for live, table, edition in changes])
@@ -77,7 +88,7 @@ class Holds:
     def when_free(self, live: Live, act: Callable[[], None]) -> None:
         """Do something now, or when no thread holds an older version of this id any more."""
         with self.lock:
-            if any(live in hold.snapshot for hold in self.active.values()):
+            if any(live in hold.snapshot for hold in self.active.values() if hold.inside):
                 self.later.append((live, act))
                 return
         act()

@@ -72,7 +72,8 @@ class Live:
 
     def __init__(self, kernel_id: str, loader: Any) -> None:
         self.kernel_id = kernel_id
-        self.loader: Callable[[], Any] = lambda: loader  # held: a module or a kernel keeps its loader, as an object keeps its class
+        # Held: a kernel keeps its loader, so that it can travel and go back after everybody else let go of it.
+        self.loader: Callable[[], Any] = lambda: loader
         self.users: weakref.WeakSet[Live] = weakref.WeakSet()
         self.token: str = loader.token
         self.lock = rlock()

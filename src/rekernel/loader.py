@@ -14,7 +14,7 @@ from typing import Any
 from rekernel import about, building, events, jobs, publishing, rollback, show
 from rekernel.background import Background
 from rekernel.errors import KernelNotFoundError, KernelSourceError
-from rekernel.holds import holds
+from rekernel.holds import Inside, holds
 from rekernel.live import Edition, Live
 from rekernel.locks import rlock
 from rekernel.namespace import callers_globals, same
@@ -284,11 +284,12 @@ class KernelLoader:
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Keep a time step whole: inside, no swap made by another thread becomes visible to this one."""
-        holds.enter(self)
+        inside = Inside()
         try:
+            holds.enter(self, inside)
             yield
         finally:
-            holds.leave(self)
+            holds.leave(self, inside)
 
     def wait(self, kernel_id: str | None = None, timeout: float | None = None) -> None:
         """Wait for background builds (of one id, or all); raises what the last one raised, or TimeoutError."""
@@ -339,6 +340,10 @@ MetaKernelLoader = KernelLoader
 
 def loader_of(token: str) -> KernelLoader:
     """Return the loader of a token, made if this process does not have it (unpickling in another process)."""
+    if token == "default":
+        from rekernel.default import kernels
+
+        return kernels
     found = _loaders.get(token)
     if found is None:
         found = KernelLoader(token=token)

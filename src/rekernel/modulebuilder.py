@@ -49,6 +49,13 @@ template <char code, unsigned size, bool pointer> struct argument {
     return value;
   }
 };
+template <char code, unsigned size, class T> T result(const T &value) {
+  static_assert(!is_pointer<T>::value, "the kernel and the function disagree about what is returned: a pointer");
+  static_assert(sizeof(T) == size, "the kernel and the function disagree about the size of what is returned");
+  static_assert(code == 'x' || check<T, code != 'x'>::code() == code,
+                "the kernel and the function disagree about the type of what is returned");
+  return value;
+}
 }
 """
 
@@ -59,7 +66,12 @@ def entry_symbol(kernel: Kernel, index: int) -> str:
     >>> entry_symbol(Kernel("heat.step", (), "cpp"), 0)
     'rk_heat_step_0'
     """
-    return f"rk_{_UNSAFE.sub('_', kernel.name)}_{index}"
+    return f"rk_{text_name(kernel)}_{index}"
+
+
+def text_name(kernel: Kernel) -> str:
+    """Return the name under which a compiler speaks of a kernel's text."""
+    return _UNSAFE.sub("_", kernel.name)
 
 
 def abi_text() -> str:
@@ -90,6 +102,12 @@ class ExtensionModuleBuilderBase:
         raise NotImplementedError
 
 
+def kernel_title(kernels: Sequence[Kernel]) -> str:
+    """Return a name for a unit, as people see it: ``heat``, ``heat and 3 more``."""
+    more = len(kernels) - 1
+    return kernels[0].name + (f" and {more} more" if more else "")
+
+
 def as_tuple(kernel: Kernel | Sequence[Kernel]) -> tuple[Kernel, ...]:
     """Return one or several kernels as a tuple."""
     return (kernel,) if isinstance(kernel, Kernel) else tuple(kernel)
@@ -105,7 +123,10 @@ class LibraryBuilder(ExtensionModuleBuilderBase):
         kernels = as_tuple(kernel)
         headers = sorted({header for one in kernels for header in one.headers})
         parts = [f"#include {header}\n" for header in headers]
-        parts += dict.fromkeys(one.code for one in kernels)  # a text that several kernels share comes once
+        texts: dict[str, str] = {}  # a text that several kernels share comes once
+        for one in kernels:
+            texts.setdefault(one.code, text_name(one))
+        parts += [f'#line 1 "{name}"\n{code}' for code, name in texts.items()]
         parts += [abi_text(), _GLUE]
         parts += [_entry(one, index) for index, one in enumerate(kernels)]
         return "\n".join(part if part.endswith("\n") else part + "\n" for part in parts)
@@ -184,7 +205,8 @@ def _code(dtype: str) -> str:
 def _store(kernel: Kernel, call: str) -> str:
     if kernel.returns is None:
         return f"{call};"
-    kind = np.dtype(kernel.returns).kind
-    if kind in "iub":
-        return f"call->result->{'i' if kind == 'i' else 'u'} = {call};"
-    return f"auto result = {call};\n    __builtin_memcpy(call->result->bytes, &result, sizeof result);"
+    dtype = np.dtype(kernel.returns)
+    checked = f"rekernel_entry::result<'{_code(kernel.returns)}', {dtype.itemsize}>({call})"
+    if dtype.kind in "iub":
+        return f"call->result->{'i' if dtype.kind == 'i' else 'u'} = {checked};"
+    return f"auto result = {checked};\n    __builtin_memcpy(call->result->bytes, &result, sizeof result);"

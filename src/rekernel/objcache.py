@@ -103,8 +103,8 @@ class ObjectCache:
         found = variants.find(store, key, valid)
         if found.damaged:
             self._counted.add(damaged=len(found.damaged))
-            self._warn("damaged", f"a damaged entry was taken out of the kernel cache: {found.damaged[0]}; "
-                                  "its kernel is built again")  # fmt: skip
+            what = found.damaged[0]
+            self._warn("damaged", f"a damaged entry was taken out of the kernel cache: {what}; it is built again")
         if found.trouble is not None:
             self._warn("read", f"an entry of the kernel cache cannot be read ({found.trouble}); it is built again")
         if found.entry is None:
@@ -134,8 +134,9 @@ class ObjectCache:
             self._warn("write", f"the kernel cache cannot be written ({error}); what is built is used and not kept")
             return False
         self._counted.add(published=1)
-        if total is None or total > self._most(store):
-            self._evict(store, self._most(store))
+        most = self._most(store)
+        if total is None or total > most:  # far above: wait for who is at it, do not run ahead of it
+            self._evict(store, most, 0.0 if total is None or total < 1.1 * most else 0.5)
         return True
 
     def prune(self, size: int | str | None = None) -> int:
@@ -145,7 +146,7 @@ class ObjectCache:
         """
         limit = None if size is None else cachedir.parse_size(size)
         store = self._opened()
-        return 0 if store is None else self._evict(store, self._most(store) if limit is None else limit)
+        return 0 if store is None else self._evict(store, self._most(store) if limit is None else limit, PATIENCE)
 
     def verify(self) -> Checked:
         """Read and check all entries, and take the damaged ones out."""
@@ -182,6 +183,8 @@ class ObjectCache:
         places = [(store.tmp, "")] if isinstance(store, FileStore) else []
         with suppress(OSError):
             places.append((tempfile.gettempdir(), TEMPORARY))
+            if not isinstance(store, FileStore):  # opening a directory has swept it
+                workdirs.sweep(*places[-1])
         with workdirs.workdir(places) as path:
             yield path
 
@@ -192,7 +195,7 @@ class ObjectCache:
             place = None
             if self._directory is not None:
                 place = cachedir.choose(self._directory)
-                self._store = _in_memory() if place.path is None else _start(place.path)
+                self._store = MemoryStore() if place.path is None else _start(place.path)
             self._ready = True
         if place is not None and place.warning:
             self._warn("directory", place.warning)
@@ -201,9 +204,13 @@ class ObjectCache:
     def _most(self, store: Store) -> int:
         return self.size if isinstance(store, FileStore) else min(self.size, MEMORY)
 
-    def _evict(self, store: Store, limit: int) -> int:
+    def _evict(self, store: Store, limit: int, patience: float) -> int:
+        path = os.path.join(store.root, "locks", "prune") if isinstance(store, FileStore) else ""
         try:
-            removed = variants.evict(store, limit)
+            with buildlock.turn(path, patience) as mine:
+                if mine.holder and not mine.held and patience < PATIENCE:
+                    return 0  # another process is at it
+                removed = variants.evict(store, limit)
         except OSError as error:
             self._warn("prune", f"the kernel cache cannot be listed ({error})")
             return 0
@@ -238,9 +245,3 @@ def _start(root: str) -> FileStore:
     workdirs.sweep(store.tmp)
     buildlock.remove_left(os.path.join(root, "locks"))
     return store
-
-
-def _in_memory() -> MemoryStore:
-    with suppress(OSError):
-        workdirs.sweep(tempfile.gettempdir(), TEMPORARY)
-    return MemoryStore()

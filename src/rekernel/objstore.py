@@ -55,7 +55,7 @@ class Store(Protocol):
         """List all entries. Takes time in proportion."""
 
     def counted(self, total: int) -> None:
-        """Hear how many bytes there really are."""
+        """Hear how many bytes there really are, after a look at all items."""
 
 
 class MemoryStore:
@@ -156,6 +156,7 @@ class FileStore:
 
     def items(self) -> Iterator[Item]:
         """List all entries; what disappears meanwhile is left out."""
+        self._ledger.note()
         for directory in (f"{self.objects}/{a}/{b}" for a in "0123456789abcdef" for b in "0123456789abcdef"):
             with suppress(FileNotFoundError), os.scandir(directory) as entries:
                 for entry in entries:

@@ -11,6 +11,7 @@ ends by declaring these instantiations ``extern``: a unit that calls one does no
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -21,56 +22,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 
+from rekernel.found import Toolchain, stamp
 from rekernel.gnutext import dependencies
+from rekernel.leading import leading_headers
 from rekernel.locks import rlock
-from rekernel.probe import Toolchain, stamp
-from rekernel.process import SEARCHED, private, run, working
+from rekernel.pchchecks import digest_of, shadowed, usable
+from rekernel.process import private, run, working
 
-__all__ = ["Precompiled", "PrecompiledHeaders", "leading_headers"]
+__all__ = ["Precompiled", "PrecompiledHeaders"]
 
 SCHEMA = 1
 WORTH = 0.15
 """A build that took fewer seconds gains nothing."""
 
-_INCLUDE = re.compile(r"[ \t]*#[ \t]*include[ \t]*<(?P<name>[^>\s]+)>[ \t]*(?P<rest>(?://[^\n]*|/\*[^\n]*\*/[ \t]*)?)")
-_PASSED = re.compile(r"[ \t]*(?://.*|#[ \t]*(?:line[ \t]+)?\d+[ \t]*(?:\"[^\"\n]*\")?[ \t]*)?")
 _NUMBER = r"(?:unsigned )?(?:int|long|float|double|long double)"
 _INSTANTIATED = re.compile(
     rf"^[0-9a-f]+ W ({_NUMBER} std::__detail::__\w+<{_NUMBER}>\((?:{_NUMBER}(?:, )?)*\))$", re.MULTILINE
 )
-
-
-def leading_headers(text: str) -> tuple[tuple[str, ...], str]:
-    r"""Return the system headers that a text includes before anything else, and the text with these lines blank.
-
-    >>> leading_headers("// heat\n#include <cmath>\nint x;\n")
-    (('cmath',), '// heat\n\nint x;\n')
-    """
-    names: list[str] = []
-    lines = text.split("\n")
-    inside = False
-    for number, line in enumerate(lines):
-        if line.endswith("\\") or "??" in line:
-            break
-        if inside:
-            _before, end, after = line.partition("*/")
-            if end and after.strip():
-                break
-            inside = not end
-        elif match := _INCLUDE.fullmatch(line):
-            names.append(match["name"])
-            lines[number] = match["rest"]
-        elif line.lstrip().startswith("/*"):
-            _before, end, after = line.partition("*/")
-            if end and after.strip():
-                break
-            inside = not end
-        elif not _PASSED.fullmatch(line):
-            break
-    return tuple(names), "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -105,7 +75,7 @@ class PrecompiledHeaders:
     def find(self, toolchain: Toolchain, flags: Sequence[str], text: str) -> Iterator[Precompiled | None]:
         """Give the precompiled header for a unit, if there is one that fits."""
         names, rest = leading_headers(text)
-        yield self._find(toolchain, flags, names, rest) if names and _usable(toolchain, flags) else None
+        yield self._find(toolchain, flags, names, rest) if names and usable(toolchain, flags) else None
 
     def _find(self, toolchain: Toolchain, flags: Sequence[str], names: Sequence[str], rest: str) -> Precompiled | None:
         place = self._place(toolchain, flags, names)
@@ -117,7 +87,7 @@ class PrecompiledHeaders:
             fits = (
                 manifest["schema"] == SCHEMA
                 and all(stamp(path) == (path, *rest_) for path, *rest_ in manifest["headers"])
-                and not _shadowed(flags, toolchain, [path for path, *_ in manifest["headers"]])
+                and not shadowed(flags, toolchain, [path for path, *_ in manifest["headers"]])
                 and self._whole(compiled, manifest["digest"])
             )
             if not fits:
@@ -131,7 +101,7 @@ class PrecompiledHeaders:
     def later(self, toolchain: Toolchain, flags: Sequence[str], text: str, seconds: float) -> None:
         """Precompile the leading headers of a unit on another thread, if its build took long enough to gain by it."""
         names, _rest = leading_headers(text)
-        if seconds < WORTH or not names or not _usable(toolchain, flags):
+        if seconds < WORTH or not names or not usable(toolchain, flags):
             return
         place = self._place(toolchain, flags, names)
         key = (os.getpid(), place)  # a forked child has no such thread
@@ -154,8 +124,11 @@ class PrecompiledHeaders:
     def precompile(self, toolchain: Toolchain, flags: Sequence[str], text: str) -> bool:
         """Precompile the leading headers of a unit now; return whether there is something to use."""
         names, _rest = leading_headers(text)
-        if not names or not _usable(toolchain, flags):
+        if not names or not usable(toolchain, flags):
             return False
+        thread = self._busy.get((os.getpid(), self._place(toolchain, flags, names)))
+        if thread is not None:
+            thread.join()
         return self._make(toolchain, flags, names)
 
     def _make_quietly(
@@ -178,6 +151,12 @@ class PrecompiledHeaders:
         os.makedirs(place, mode=0o700, exist_ok=True)
         if not private(self.directory) or not private(place):
             return False
+        with _turn(place) as mine:
+            if self._find(toolchain, flags, names, "") is None and (mine or not background):
+                return self._publish(toolchain, flags, names, place)
+        return True  # another process has made it, or is about to
+
+    def _publish(self, toolchain: Toolchain, flags: Sequence[str], names: Sequence[str], place: str) -> bool:
         header = os.path.join(place, "lead.hpp")
         with working(self.directory) as work:
             draft = Path(work, "lead.hpp")
@@ -189,15 +168,16 @@ class PrecompiledHeaders:
             command = [
                 *toolchain.command, *flags, *at_once, "-x", "c++-header", header, "-o", made, "-MD", "-MF", listed,
             ]  # fmt: skip
-            if run(command, work, background=background).returncode:
+            if run(command, work, background=True).returncode:
                 return False
             found = [path for path in dependencies(os.fsdecode(Path(listed).read_bytes())) if path != header]
             roots = tuple(directory.rstrip("/") + "/" for directory in toolchain.system_dirs)
             stamps = [stamp(path) for path in found]
             if not all(path.startswith(roots) for path in found) or None in stamps:
                 return False
-            digest = _digest(made)
-            Path(work, "manifest").write_text(json.dumps({"schema": SCHEMA, "headers": stamps, "digest": digest}))
+            manifest = {"schema": SCHEMA, "headers": stamps, "digest": digest_of(made)}
+            Path(work, "manifest").write_text(json.dumps(manifest))
+            # Two that do this at once leave a manifest that does not fit: a miss, and it is made again.
             os.replace(made, os.path.join(place, _name(toolchain)))
             os.replace(os.path.join(work, "manifest"), os.path.join(place, "manifest"))
         self.prune(keep=place)
@@ -246,48 +226,30 @@ class PrecompiledHeaders:
             return False
         known = (now, digest)
         if self._checked.get(path) != known:
-            if _digest(path) != digest:
+            if digest_of(path) != digest:
                 return False
             self._checked[path] = known
         return True
 
 
-def _usable(toolchain: Toolchain, flags: Sequence[str]) -> bool:
-    """Return whether a precompiled header means the same as the headers: nothing else decides what they are."""
-    variables = {name for name, _value in toolchain.environment}
-    return (
-        not variables.intersection(SEARCHED)
-        and not toolchain.launcher  # ccache has rules of its own for precompiled headers
-        and bool(toolchain.system_dirs)
-        and not any(
-            flag.startswith(("-include", "-imacros", "-iprefix", "-nostdinc", "-xc")) or flag == "-x" for flag in flags
-        )
-    )
-
-
-def _shadowed(flags: Sequence[str], toolchain: Toolchain, headers: Sequence[str]) -> bool:
-    """Return whether a directory of the user's has a file that could take the place of a system header."""
-    directories = [flag[2:] for flag in flags if flag.startswith("-I") and len(flag) > 2]
-    directories += [after for flag, after in pairwise(flags) if flag in ("-I", "-isystem", "-iquote", "-idirafter")]
-    if not directories:
-        return False
-    roots = sorted((root.rstrip("/") + "/" for root in toolchain.system_dirs), key=len, reverse=True)
-    below = (path[len(root) :] for path in headers for root in roots if path.startswith(root))
-    firsts = {path.split("/")[0] for path in below}
-    for directory in directories:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if not firsts.isdisjoint(os.listdir(directory)):
-                return True
-    return False
+@contextmanager
+def _turn(place: str) -> Iterator[bool]:
+    """Hold an operating system's lock while precompiling; gives False where another process holds it. Never waits."""
+    try:
+        file = open(os.path.join(place, "lock"), "wb")  # noqa: SIM115 - closed below, which lets go
+    except OSError:
+        yield True
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        except OSError:  # a file system without locks
+            mine = True
+        yield mine
 
 
 def _name(toolchain: Toolchain) -> str:
     return "lead.hpp.gch" if toolchain.kind == "gcc" else "lead.hpp.pch"
-
-
-def _digest(path: str) -> str:
-    digest = blake2b(digest_size=32)
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -11,81 +11,24 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from rekernel.calling import call, refuse_broken
 from rekernel.compilers import Command, split_command, toolchain_error
+from rekernel.found import Toolchain, stamp
 from rekernel.gnutext import LinkLine, commands, link_line, native_flags
-from rekernel.process import Finished, changing_variables, private, run, working
+from rekernel.process import changing_variables, private, working
 
 __all__ = ["Toolchain", "cpu_features", "probe"]
 
 SCHEMA = 1
 """Raise it when `Toolchain` or its meaning changes."""
 
-Stamp = tuple[str, int, int, int]
-"""A file as it was: path, inode, size, time of the last change in ns."""
-
 _known: dict[str, Toolchain] = {}
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """A compiler as it was found: what `rekernel.toolchain` needs to call it, and what goes into a key."""
-
-    driver: str
-    """The compiler's path, as PATH gives it: the name may matter (a link to ccache)."""
-    resolved: str
-    """The same with links followed."""
-    launcher: tuple[str, ...]
-    """What runs it: ``("ccache",)``."""
-    verbs: tuple[str, ...]
-    """Words that belong to the driver."""
-    flags: tuple[str, ...]
-    """Flags that the command carried."""
-    kind: str
-    """``gcc`` or ``clang``, by what it says itself."""
-    version: str
-    """The line in which it tells its version."""
-    triple: str
-    """What it compiles for: ``x86_64-linux-gnu``."""
-    native: tuple[str, ...]
-    """The concrete flags for this CPU; empty where they could not be read."""
-    cpu: str
-    """A digest of the CPU's model and features."""
-    compiler: str
-    """The compiler proper: ``.../cc1plus``."""
-    system_dirs: tuple[str, ...]
-    """Where it looks for system headers."""
-    link: LinkLine | None
-    """How to call the linker; None: through the driver."""
-    stamps: tuple[Stamp, ...]
-    """The files that the answers depend on."""
-    environment: tuple[tuple[str, str], ...]
-    """The environment variables that change what it does."""
-
-    @property
-    def number(self) -> tuple[int, ...]:
-        """The version as numbers: ``(12, 2, 0)``."""
-        match = re.search(r"(?:version |\) )(\d+(?:\.\d+)*)", self.version)
-        return tuple(map(int, match[1].split("."))) if match else ()
-
-    @property
-    def command(self) -> list[str]:
-        """What a call of the driver begins with."""
-        return [self.driver, *self.verbs, *self.flags]
-
-    @property
-    def identity(self) -> tuple[tuple[str, Any], ...]:
-        """The labelled fields that tell this compiler from others; for keys. Times of files are not among them."""
-        sizes = tuple((path, size) for path, _inode, size, _time in self.stamps)
-        return (
-            ("launcher", self.launcher), ("driver", (self.driver, self.resolved, *self.verbs)), ("flags", self.flags),
-            ("version", self.version), ("triple", self.triple), ("files", sizes), ("environment", self.environment),
-            ("linker", None if self.link is None else self.link.before[0]),
-        )  # fmt: skip
 
 
 def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolchain:
@@ -121,6 +64,7 @@ def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolcha
     return found
 
 
+@cache
 def cpu_features() -> str:
     """Return a digest of the CPU's model and features, as the system reports them."""
     try:
@@ -133,15 +77,6 @@ def cpu_features() -> str:
         r"^(?:vendor_id|cpu family|model|stepping|flags|Features|CPU (?:implementer|part|variant))\s*:.*", first, re.M
     )
     return blake2b("\n".join(lines or [first]).encode(), digest_size=16).hexdigest()
-
-
-def stamp(path: str) -> Stamp | None:
-    """Return a file as it is now, or None where it is not."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return path, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _unchanged(toolchain: Toolchain) -> bool:
@@ -157,13 +92,15 @@ def _ask(
         source, library = os.path.join(place, "unit.cpp"), os.path.join(place, "unit.so")
         Path(source).touch()
         native = f"-m{'arch' if os.uname().machine in ('x86_64', 'i686') else 'cpu'}=native"
-        shown = call([*base, "-###", native, "-fPIC", "-shared", source, "-o", library], place)
+        # zig links by itself, even when it is only asked how; it resolves the CPU by itself, too.
+        rest = ["-fPIC", "-c" if command.verbs else "-shared", source, "-o", library]
+        shown = call([*base, "-###", native, *rest], place)
         if shown.returncode:  # a compiler for another kind of CPU
-            shown = call([*base, "-###", "-fPIC", "-shared", source, "-o", library], place)
-        _refuse_broken(shown)
-        with_openmp = call([*base, "-###", "-fopenmp", "-fPIC", "-shared", source, "-o", library], place)
+            shown = call([*base, "-###", *rest], place)
+        refuse_broken(shown)
+        with_openmp = call([*base, "-###", "-fopenmp", *rest], place)
         headers = call([*base, "-E", "-v", "-x", "c++", source], place)
-        _refuse_broken(headers)
+        refuse_broken(headers)
         lines = commands(shown.output)
         compiler = next((line for line in lines if "-cc1" in line or os.path.basename(line[0]) == "cc1plus"), [])
         clang = "-cc1" in compiler or "clang version" in shown.output
@@ -176,62 +113,10 @@ def _ask(
         driver=command.driver, resolved=os.path.realpath(command.driver), launcher=command.launcher,
         verbs=command.verbs, flags=command.flags, kind="clang" if clang else "gcc",
         version=_line(r".*(?:gcc|clang) version .*", shown.output), triple=_line(r"Target: (.*)", shown.output),
-        native=native_flags(compiler), cpu=cpu, compiler=compiler[0] if compiler else "",
+        native=() if command.verbs else native_flags(compiler), cpu=cpu, compiler=compiler[0] if compiler else "",
         system_dirs=_system_dirs(headers.output), link=link,
         stamps=tuple(found for file in files if (found := stamp(file)) is not None), environment=variables,
     )  # fmt: skip
-
-
-def call(command: list[str], directory: str) -> Finished:
-    """Run a compiler; one that cannot be started at all is a ToolchainError."""
-    try:
-        return run(command, directory)
-    except (FileNotFoundError, PermissionError, OSError) as error:
-        if error.filename not in (None, command[0]):
-            raise
-        raise toolchain_error(f"{command[0]} cannot be started: {error.strerror or error}") from error
-
-
-_BROKEN = re.compile(
-    r".*(?:cannot execute|error trying to exec|installation problem, cannot exec|cannot exec|unable to execute command|"
-    r"cannot find 'ld'|invalid linker name|posix_spawnp?: No such file|No such file or directory: '?(?:as|ld)\b).*"
-)
-_KILLED = re.compile(r".*(?:Killed signal terminated program|unable to execute command: Killed|out of memory).*")
-
-
-def breakage(output: str) -> str | None:
-    """Return what a compiler says about itself being broken, or None where it speaks of the text."""
-    match = _BROKEN.search(output)
-    return match[0].strip() if match else None
-
-
-def refuse_breakage(finished: Finished) -> None:
-    """Raise where a call failed because the compiler is broken or was killed."""
-    if finished.returncode and (killed := _KILLED.search(finished.output)):
-        raise toolchain_error(
-            f"{finished.command[0]} was killed ({killed[0].strip()}); the machine may be out of memory"
-        )
-    if finished.returncode and (said := breakage(finished.output)) is not None:
-        part = "its C++ part (cc1plus) is missing" if "cc1plus" in said else "a part of it is missing"
-        raise toolchain_error(
-            f"the C++ compiler {finished.command[0]} is broken, {part}: {said}\ninstall it completely (Debian, Ubuntu: "
-            "apt install g++), or name another one with REKERNEL_CXX or CXX"
-        )
-
-
-def _refuse_broken(finished: Finished) -> None:
-    refuse_breakage(finished)
-    if finished.returncode:
-        raise toolchain_error(
-            f"{finished.command[0]} does not work as a C++ compiler (exit code {finished.returncode}): "
-            f"{finished.output.strip()[-2000:] or 'it prints nothing'}\nset REKERNEL_CXX or CXX to another one"
-        )
-    missing = [line[0] for line in commands(finished.output) if line[0] == "cc1plus"]
-    if missing:  # GCC shows the bare name of what it does not find
-        raise toolchain_error(
-            f"the C++ compiler {finished.command[0]} is broken: its C++ part (cc1plus) is missing; install it "
-            "completely (Debian, Ubuntu: apt install g++), or name another one with REKERNEL_CXX or CXX"
-        )
 
 
 def _linker(lines: list[list[str]], base: list[str], place: str) -> str | None:

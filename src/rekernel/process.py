@@ -8,21 +8,20 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import re
 import shutil
 import signal
 import stat
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from hashlib import blake2b
-from pathlib import Path
+from types import FrameType
 
-from rekernel.locks import unbroken
+from rekernel import workdirs
+from rekernel.locks import rlock, unbroken
 
 SEARCHED = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH")
 """Variables that hold lists of directories in which compilers look."""
@@ -33,11 +32,11 @@ CHANGING = (
 )  # fmt: skip
 """Variables that can change what a compiler or linker makes of the same text."""
 _DROPPED = ("DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COLORS", "LANGUAGE", "TMP", "TEMP", "GCC_COMPARE_DEBUG")
-_NAME = re.compile(r"work-([0-9a-f]{8})-(\d+)-(\d+)-(\d+)")
-_FOREIGN_AGE = 24 * 3600
-"""After how many seconds a work directory of another machine counts as left behind."""
+_PREFIX = "work-"
 
 _numbers = itertools.count()
+_starting = rlock()
+_ending: list[bool] = []
 _running: dict[int, subprocess.Popen[bytes]] = {}
 _directories: dict[str, int] = {}
 _swept: set[tuple[int, str]] = set()
@@ -83,7 +82,9 @@ def run(
     name = os.path.join(directory, f"output{next(_numbers)}")
     try:
         with open(name, "w+b") as file:
-            with unbroken():
+            with steady(), _starting:
+                if _ending and threading.current_thread() is not threading.main_thread():
+                    raise SystemExit  # the interpreter is about to stop this thread anyway
                 process = subprocess.Popen(
                     command, cwd=directory, env=environment(directory) if env is None else env,
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
@@ -97,13 +98,36 @@ def run(
             output = file.read().decode("utf-8", "backslashreplace")
     except BaseException:
         if process is not None:
-            with unbroken():
+            with steady():
                 end_group(process)
         raise
     finally:
         if process is not None:
             _running.pop(process.pid, None)
     return Finished(tuple(command), process.returncode, output, time.perf_counter() - start)
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """Let signals wait whose handlers may raise: a process must not start, or a file appear, without being noted."""
+    with unbroken(), _deferred(signal.SIGTERM), _deferred(signal.SIGHUP), _deferred(signal.SIGALRM):
+        yield
+
+
+@contextmanager
+def _deferred(number: signal.Signals) -> Iterator[None]:
+    handler = signal.getsignal(number)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(number, lambda _number, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+        if came:
+            handler(number, came[0])
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -120,61 +144,12 @@ def working(root: str | os.PathLike[str] | None) -> Iterator[str]:
     """Give a private directory below `root` (or where that cannot be, the system's) that is removed afterwards."""
     directory = ""
     try:
-        with unbroken():
+        with steady():
             directory = _make(None if root is None else os.fspath(root))
         yield directory
     finally:
-        with unbroken():
+        with steady():
             _remove(directory)
-
-
-def sweep(root: str) -> None:
-    """Remove the work directories that processes which no longer run have left below `root`."""
-    with suppress(OSError):
-        for entry in os.scandir(root):
-            match = _NAME.fullmatch(entry.name)
-            if match and _left_behind(entry, *match.groups()[:3]):
-                shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _left_behind(entry: os.DirEntry[str], world: str, pid: str, started: str) -> bool:
-    if world != _world():  # another machine or container: its process numbers mean nothing here
-        with suppress(OSError):
-            return time.time() - entry.stat(follow_symlinks=False).st_mtime > _FOREIGN_AGE
-        return False
-    return start_time(int(pid)) != int(started)
-
-
-def start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None if there is no such process.
-
-    A number of a process comes back after a while; number and start together do not.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(text[text.rindex(b")") :].split()[20])
-    except FileNotFoundError:
-        if os.path.isdir("/proc/self"):
-            return None
-    except (OSError, ValueError):
-        return None
-    try:  # no /proc: only whether it lives
-        os.kill(pid, 0)
-    except PermissionError:
-        return 0
-    except OSError:
-        return None
-    return 0
-
-
-@cache
-def _world() -> str:
-    """Return a short name of this machine since its boot and of its space of process numbers."""
-    parts = [os.uname().nodename]
-    with suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
-        parts.append(os.readlink("/proc/self/ns/pid"))
-    return blake2b("\n".join(parts).encode(), digest_size=4).hexdigest()
 
 
 def _make(root: str | None) -> str:
@@ -194,9 +169,11 @@ def _make_in(root: str) -> str:
     if not private(root):
         raise PermissionError(root)
     if (pid, root) not in _swept:
+        if len(_swept) > 100:  # roots that came and went
+            _swept.clear()
         _swept.add((pid, root))
-        sweep(root)
-    directory = os.path.join(root, f"work-{_world()}-{pid}-{start_time(pid) or 0}-{next(_numbers)}")
+        workdirs.sweep(root, _PREFIX)
+    directory = os.path.join(root, f"{_PREFIX}{workdirs.mark()}-{next(_numbers):x}")
     os.mkdir(directory, 0o700)
     _directories[directory] = pid
     return directory
@@ -219,8 +196,10 @@ def _remove(directory: str) -> None:
 
 def _clean_up() -> None:
     """At exit: end what threads of the background still run, and take their files along."""
-    for process in list(_running.values()):
-        end_group(process)
+    with _starting:
+        _ending.append(True)
+        for process in list(_running.values()):
+            end_group(process)
     for directory, pid in list(_directories.items()):
         if pid == os.getpid():
             _remove(directory)

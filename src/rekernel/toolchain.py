@@ -17,60 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rekernel.compilers import compile_flags, driver_link_flags, linker_words, toolchain_error
-from rekernel.errors import Diagnostic, RekernelError
-from rekernel.gnutext import dependencies, messages, needs, undefined_symbols
-from rekernel.probe import Toolchain, call, probe, refuse_breakage
+from rekernel.calling import call, refuse_breakage
+from rekernel.compilerflags import compile_flags, driver_link_flags, linker_words
+from rekernel.compilers import toolchain_error
+from rekernel.errors import Diagnostic
+from rekernel.gnutext import dependencies, messages, needs, source_lines, undefined_symbols
+from rekernel.probe import Toolchain, probe
 from rekernel.process import Finished, working
+from rekernel.product import CompileFailed, Header, Product
 
 if TYPE_CHECKING:
     from rekernel.pch import Precompiled, PrecompiledHeaders
 
 __all__ = ["CompileFailed", "Header", "Product", "Toolchain", "build", "flags", "key_fields", "openmp_works", "probe"]
-
-
-class CompileFailed(RekernelError):  # noqa: N818 - says what happened; KernelSourceError is what users see
-    """A unit did not compile or link."""
-
-    def __init__(self, message: str, *, command: Sequence[str], output: str, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__(message)
-        self.command = tuple(command)
-        self.output = output
-        """All that the compiler or linker wrote."""
-        self.diagnostics = tuple(diagnostics)
-        """What could be read of it, with files and lines as the compiler names them; at least one error."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """A file that a unit included."""
-
-    path: str
-    """As the compiler named it."""
-    system: bool
-    """Whether it lies where the compiler looks by itself."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """What became of a unit."""
-
-    data: bytes
-    """The shared object."""
-    headers: tuple[Header, ...]
-    """The files that were included, by the compiler's own account."""
-    warnings: tuple[Diagnostic, ...]
-    """Warnings and their notes."""
-    command: tuple[str, ...]
-    """The command that compiled it."""
-    output: str
-    """All that compiler and linker wrote."""
-    seconds: float
-    """How long compiling and linking took."""
-    link_command: tuple[str, ...] = ()
-    """The command that linked it."""
-    precompiled: bool = False
-    """Whether a precompiled header was used."""
 
 
 def flags(
@@ -119,19 +78,19 @@ def build(
     pch = None if debug or allow_undefined else pch
     with working(workdir) as place, ExitStack() as using:
         exact = [*chosen, f"-ffile-prefix-map={place}={os.path.abspath(debug_dir)}"] if debug_dir else chosen
-        unit = _Unit(toolchain, info, place, name, exact, openmp and getattr(info, "openmp", True) and not debug)
+        unit = _Unit(toolchain, info, place, name, text, exact, openmp and getattr(info, "openmp", True) and not debug)
         header = None if pch is None else using.enter_context(pch.find(toolchain, chosen, text))
         try:
-            compiled, linked = unit.make(text, header, link_cxx, allow_undefined)
+            compiled, linked = unit.make(header, link_cxx, allow_undefined)
         except CompileFailed:
             if header is None:
                 raise
             header = None
-            compiled, linked = unit.make(text, None, link_cxx, allow_undefined)
+            compiled, linked = unit.make(None, link_cxx, allow_undefined)
         output = compiled.output + linked.output
+        warnings = tuple(message for message in unit.messages(output) if message.severity != "error")
         product = Product(
-            Path(place, "unit.so").read_bytes(), unit.headers(header),
-            tuple(message for message in messages(output) if message.severity != "error"), compiled.command, output,
+            Path(place, "unit.so").read_bytes(), unit.headers(header), warnings, compiled.command, output,
             time.perf_counter() - start, linked.command, header is not None,
         )  # fmt: skip
     if pch is not None and header is None:
@@ -147,18 +106,21 @@ class _Unit:
     info: Any
     place: str
     name: str
+    text: str
     flags: list[str]
     openmp: bool
 
-    def make(
-        self, text: str, header: Precompiled | None, cxx: bool | None, allow_undefined: bool
-    ) -> tuple[Finished, Finished]:
+    def make(self, header: Precompiled | None, cxx: bool | None, allow_undefined: bool) -> tuple[Finished, Finished]:
         """Compile and link."""
-        return self.compile(text, header), self.link(cxx, allow_undefined)
+        return self.compile(header), self.link(cxx, allow_undefined)
 
-    def compile(self, text: str, header: Precompiled | None) -> Finished:
+    def messages(self, output: str) -> tuple[Diagnostic, ...]:
+        """Return what a compiler or linker said about the unit."""
+        return messages(output, source_lines(self.text, self.name)) if output else ()
+
+    def compile(self, header: Precompiled | None) -> Finished:
         """Compile to ``unit.o``."""
-        Path(self.place, self.name).write_bytes(_encoded(text if header is None else header.rest))
+        Path(self.place, self.name).write_bytes(_encoded(self.text if header is None else header.rest))
         command = [
             *self.toolchain.launcher, *self.toolchain.command, *self.flags, "-c", self.name, "-o", "unit.o",
             "-MD", "-MF", "unit.d", *(() if header is None else header.flags),
@@ -173,7 +135,8 @@ class _Unit:
         symbols = undefined_symbols(Path(self.place, "unit.o").read_bytes())
         some, needs_cxx, needs_openmp = needs(symbols)
         given = self.info.linker_flags()
-        extra = linker_words(given, [*self.toolchain.flags, *self.info.cxxflags()])
+        read = [flag for flag in self.toolchain.flags if not flag.startswith(("-m", "-stdlib=", "--sysroot", "-B"))]
+        extra = linker_words(given, [*read, *self.info.cxxflags()])  # the rest of them is in the line already
         line = self.toolchain.link
         needs_openmp = needs_openmp and (symbols is not None or self.openmp)
         if line is not None and extra is not None and (line.openmp or not needs_openmp):
@@ -185,19 +148,21 @@ class _Unit:
             finished = call(command, self.place)
             if finished.returncode == 0:
                 return finished
-        finished = call(self._through_driver(given, needs_openmp, allow_undefined), self.place)
+        finished = call(self._through_driver(given, needs_cxx, needs_openmp, allow_undefined), self.place)
         if finished.returncode:
             self._refuse(finished, "link")
         return finished
 
-    def _through_driver(self, given: Sequence[str], openmp: bool, allow_undefined: bool) -> list[str]:
+    def _through_driver(self, given: Sequence[str], cxx: bool, openmp: bool, allow_undefined: bool) -> list[str]:
         kept = driver_link_flags(given, [*self.toolchain.flags, *self.info.cxxflags()])
         elf = self.toolchain.link is not None or "linux" in self.toolchain.triple
         sanitized = any(flag.startswith("-fsanitize") for flag in kept)
         strict = ["-Wl,-z,defs", "-Wl,--as-needed"] if elf and not allow_undefined and not sanitized else []
         threads = ["-fopenmp"] if openmp and "-fopenmp" not in kept else []
         # Libraries that the user names come after the object that needs them.
-        command = [self.toolchain.driver, *self.toolchain.verbs]
+        # To link C++, zig first builds a C++ library, for minutes.
+        verbs = ["cc" if verb == "c++" and not cxx else verb for verb in self.toolchain.verbs]
+        command = [self.toolchain.driver, *verbs]
         return [*command, "-shared", "-fPIC", *strict, "-o", "unit.so", "unit.o", *kept, *threads]
 
     def headers(self, used: Precompiled | None) -> tuple[Header, ...]:
@@ -224,7 +189,7 @@ class _Unit:
                 "apt install libomp-dev for clang, libgomp1 for g++), choose another one with REKERNEL_CXX or CXX, or "
                 f"set openmp=False in CompilerInfo. It says: {finished.output.strip()[:500]}"
             )
-        found = messages(finished.output)
+        found = self.messages(finished.output)
         errors = [message for message in found if message.severity == "error"]
         if not errors:
             text = finished.output.strip() or f"exit code {finished.returncode} without a word"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import START, lines_of, run_python
 
 import rekernel
 from rekernel import ArgumentTypeError, ArgumentValueError
+from support import START, lines_of, run_python
 
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 FLOATS = ("f16", "f32", "f64")
@@ -48,7 +48,11 @@ def takes(ti):
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(INTEGERS), value=st.integers(-(2**70), 2**70), kind=st.sampled_from(["int", "numpy", "0-d"]))
+@given(
+    name=st.sampled_from(INTEGERS),
+    value=st.integers(-(2**70), 2**70),
+    kind=st.sampled_from(["int", "numpy", "0-d"]),
+)
 def test_an_integer_arrives_as_it_is_or_is_refused(echo, name, value, kind):
     low, high = np.iinfo(numpy_of(name)).min, np.iinfo(numpy_of(name)).max
     given_value = value
@@ -89,7 +93,9 @@ def test_a_float_arrives_rounded_or_is_refused(echo, name, value):
 
 
 @pytest.mark.parametrize("name", INTEGERS)
-@pytest.mark.parametrize("value", [1.0, 1.5, np.float32(1), np.float64(1), np.array(1.0), math.nan, 1j, None, "1", b"1"])
+@pytest.mark.parametrize(
+    "value", [1.0, 1.5, np.float32(1), np.float64(1), np.array(1.0), math.nan, 1j, None, "1", b"1"]
+)
 def test_an_integer_parameter_refuses_what_is_no_integer(echo, name, value):
     with pytest.raises(ArgumentTypeError, match=re.escape("'x'")):
         getattr(echo, name)(value)
@@ -115,7 +121,9 @@ def test_an_integer_parameter_takes_every_integer(echo, value):
 
 
 @pytest.mark.parametrize("name", ["f32", "f64", "i32", "u8"])
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u4", "u8", "?", "c8", "O", "S4", "M8[s]"])
+@pytest.mark.parametrize(
+    "dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u4", "u8", "?", "c8", "O", "S4", "M8[s]"]
+)
 def test_an_array_of_another_type_is_refused_by_name_and_both_types(takes, name, dtype):
     array = np.zeros(3, dtype)
     wanted = {"f32": "float32", "f64": "float64", "i32": "int32", "u8": "uint8"}[name]

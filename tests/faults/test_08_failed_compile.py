@@ -7,9 +7,9 @@ import logging
 import sys
 
 import pytest
-from support import times
 
 import rekernel
+from support import times
 
 HEAD = "@ti.kernel\ndef f(n: ti.template()) -> ti.f32:\n"
 FUNC = "@ti.func\ndef h(x):\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from support import START, lines_of, run_python
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

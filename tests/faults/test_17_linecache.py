@@ -8,9 +8,9 @@ import sys
 import traceback
 
 import pytest
-from support import times
 
 import rekernel
+from support import times
 
 CLASS = """
 @ti.data_oriented

@@ -13,9 +13,9 @@ import sys
 import weakref
 
 import pytest
-from support import START, lines_of, run_python, times
 
 import rekernel
+from support import START, lines_of, run_python, times
 
 
 def footprint(ti):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support import START, lines_of, run_python
 
 BEGIN = START + """
@@ -173,7 +174,7 @@ loader.rollback("k")
 print(module.f(1))
 again()
 try:
-    loader.load("@ti.kernel\\ndef f(n: ti.template()) -> ti.f32:\\n    return nonsense\\n" + times(1, "g") + "nonsense\\n", "k")
+    loader.load(times("nonsense") + times(1, "g") + "nonsense\\n", "k")
 except rekernel.KernelSourceError as error:
     print(error.line)
 print(module.f(1), module.f(2))

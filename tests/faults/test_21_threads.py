@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from support import START, lines_of, run_python
 
 SECONDS = float(os.environ.get("REKERNEL_STRESS_SECONDS", "30"))
@@ -30,7 +31,7 @@ class Story:
         entry[2] = time.monotonic()
 
     def allows(self, label, began, ended):
-        '''Whether the label was current at some time between the two: not before its step began, nor after the next ended.'''
+        '''Whether the label was current between the two: its step had begun, the next had not ended before.'''
         steps = list(self.steps)
         for place, (name, start, _) in enumerate(steps):
             if name == label and start <= ended:

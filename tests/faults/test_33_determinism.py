@@ -42,7 +42,8 @@ draft = taichi.read(Source(text, "taichi"), kernel_id="k", number=1)
 print(draft.kernels, draft.titles, draft.wants)
 print([str(k) for k in rekernel.parse(text)])
 loader = rekernel.KernelLoader()
-for broken in ("@ti.kernel\\ndef zeta(x: ti.f32):\\n  return (\\n", "@ti.kernel\\ndef a():\\n pass\\n@ti.kernel\\ndef b(:\\n"):
+first, second = "@ti.kernel\\ndef a():\\n pass\\n", "@ti.kernel\\ndef b(:\\n"
+for broken in ("@ti.kernel\\ndef zeta(x: ti.f32):\\n  return (\\n", first + second):
     try:
         loader.load(broken)
     except rekernel.KernelSourceError as error:

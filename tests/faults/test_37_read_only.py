@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support import START, lines_of, run_python
 
 import rekernel
+from support import START, lines_of, run_python
 
 ARRAY = "x: ti.types.ndarray(ti.f64, 1)"
 WRITES = {

@@ -8,9 +8,9 @@ import weakref
 
 import numpy as np
 import pytest
-from support import START, lines_of, run_python, scale, times
 
 import rekernel
+from support import START, lines_of, run_python, scale, times
 
 LARGE = "@ti.kernel\ndef f(x: ti.types.ndarray(ndim=1), n: ti.i8):\n    x[0] = {}\n"
 
@@ -103,7 +103,7 @@ def test_a_failed_load_keeps_no_local_variable_of_its_caller(loader, text):
     loader.load(times(3), "k").f(1)
 
     def users_function():
-        large, reference = watched()
+        _large, reference = watched()
         with pytest.raises(rekernel.KernelSourceError):
             loader.load(text, "k")
         return reference

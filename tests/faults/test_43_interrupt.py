@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+
 from support import START, lines_of, run_python
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -128,7 +129,6 @@ for n in range(1, lines + 20, max(1, lines // 60)):
     value += 1
     assert others_can_load(lambda: loader.load(text(value), "k")), n
     assert run() == value, n
-live = [m for m in sys.modules if m.startswith("_rekernel_live.")]
 import gc; gc.collect()
 print(interrupts > 30, len([m for m in sys.modules if m.startswith("_rekernel_live.")]) <= 2)
 """

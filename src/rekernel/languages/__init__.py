@@ -12,7 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from rekernel.excerpt import split_lines
 from rekernel.kernel import Kernel
-from rekernel.languages import forked
 from rekernel.source import Source
 
 __all__ = ["Built", "Draft", "Language", "Request", "detect", "find", "languages", "register", "unregister"]
@@ -136,8 +135,6 @@ class Language(Protocol):
     def reset(self) -> None:
         """End the language's own runtime and give back its memory (``cleanup_all(reset_taichi=True)``)."""
 
-
-forked.watch()
 
 _table: dict[str, Language] = {}
 _known = False

@@ -28,6 +28,8 @@ from rekernel.source import Source
 
 _serial = itertools.count(1)
 _UNSAFE = re.compile(r"\W+")
+#: What would end a file name where Taichi's messages, from which lines are read, name it.
+_UNSHOWN = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 #: A form feed before code starts the indent anew for Python; Taichi makes a blank of it, which is another indent.
 _FEED = re.compile(r"(?<![^\r\n])[ \t\f]*\f")
 #: Where ``linecache`` splits a text that it gets from a loader, and no compiler does.
@@ -78,10 +80,13 @@ class Execution:
         safe = _UNSAFE.sub("_", kernel_id)[:60]
         self.module_name = f"{PREFIX}{safe}_{serial}"
         # Never of the form <...>, and never used twice: an old kernel must not be compiled from new text.
-        self.filename = f"{source.filename or '/rekernel/' + safe + '.py'}#v{number}.{serial}"
+        shown = _UNSHOWN.sub("_", source.filename or f"/rekernel/{safe}.py")
+        self.filename = f"{shown}#v{number}.{serial}"
         self.text = Text(source, kernel_id, number, self.filename)
         self.warnings: list[str] = []
         self.loader = SourceLoader(self.text, self.module_name)
+        # Before anything is entered anywhere: Ctrl-C may come at any time.
+        weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
         module = types.ModuleType(self.module_name)
         self.globals = module.__dict__
         self.loader.globals = self.globals
@@ -92,9 +97,13 @@ class Execution:
             __spec__=ModuleSpec(self.module_name, self.loader, origin=self.filename),  # type: ignore[arg-type]
         )
         self.injected = frozenset(self.globals)
+        self.module: types.ModuleType | None = module
+
+    def enter(self) -> None:
+        """Make the text known to Python, before it runs. What was made before has touched nothing outside."""
+        assert self.module is not None
         self.show_source()
-        sys.modules[self.module_name] = module
-        weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
+        sys.modules[self.module_name] = self.module
 
     def show_source(self) -> None:
         """Put the text where Taichi and tracebacks look for it, unless it is there; others may have cleared it."""
@@ -145,6 +154,7 @@ class Execution:
         shadow.__spec__ = ModuleSpec(self.module_name, only, origin=self.filename)  # type: ignore[arg-type]
         shadow.__dict__["__alive__"] = weakref.ref(self.loader)
         sys.modules[self.module_name] = shadow
+        self.module = None
 
     def discard(self) -> None:
         """Forget a text whose run failed."""

@@ -125,7 +125,7 @@ def _place(error: BaseException, text: Text, line: int | None) -> Spot:
         if name in texts:
             found = Spot(texts[name], traceback.tb_lineno)
         traceback = traceback.tb_next
-    if found is not None and found.line is not None:
+    if found is not None and found.line is not None and not isinstance(error, AttributeError | NameError):
         lines = split_lines(found.text.source.code)
         while found.line < len(lines) and lines[found.line - 1].lstrip().startswith("@"):
             found = replace(found, line=found.line + 1)  # a decorator complains of what is below it
@@ -155,11 +155,13 @@ def _spot_in_message(message: str) -> Spot | None:
 
 def _narrow(line: str, column: int) -> int:
     """Turn a column of a line whose tabs were widened to four blanks into one of the line itself."""
-    wide = 0
+    wide = at = 0  # in characters, as tabs are widened; in bytes, as Python's syntax tree and thus Taichi count
     for index, character in enumerate(line):
-        if wide >= column:
+        if at >= column:
             return index
-        wide += 4 - wide % 4 if character == "\t" else 1
+        step = 4 - wide % 4 if character == "\t" else 1
+        wide += step
+        at += step if character == "\t" else len(character.encode("utf-8", "surrogatepass"))
     return len(line)
 
 

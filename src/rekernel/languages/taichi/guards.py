@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
 from rekernel.errors import ArgumentTypeError, KernelSourceError
-from rekernel.languages.forked import is_inherited
+from rekernel.forked import is_inherited
 from rekernel.languages.taichi import helpers, signature
 from rekernel.languages.taichi.failure import source_error
 from rekernel.languages.taichi.package import LOCK, Package
@@ -193,12 +193,26 @@ def _stale(guard: Any) -> Any:
 def _failed(guard: Any, error: BaseException, arguments: tuple[Any, ...]) -> Any:
     """Asked by the guard when a call raised: says it in the user's terms, or answers by an older version."""
     version: TaichiVersion = guard.owner
-    made = explain(version, guard, error)
+    made = _wrong_dtype(guard, error, arguments) or explain(version, guard, error)
     if isinstance(made, KernelSourceError) and version.on_failure is not None:
         return version.on_failure(guard.name, made, arguments)
     if made is error:
         raise error
     raise made from made.__cause__
+
+
+def _wrong_dtype(guard: Any, error: BaseException, arguments: tuple[Any, ...]) -> ArgumentTypeError | None:
+    """Return the error for an array whose dtype Taichi does not have, which it notices by an assertion."""
+    if not isinstance(error, AssertionError) or not str(error).startswith("Unknown type"):
+        return None
+    for parameter, value in zip(guard.call.__self__.arguments, arguments, strict=False):
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None and str(error) == f"Unknown type {dtype}":
+            return ArgumentTypeError(
+                f"{guard.name}() argument {parameter.name!r}: Taichi has no type for {dtype} arrays",
+                argument=parameter.name, expected="an array of numbers", got=f"{dtype} array",
+            )  # fmt: skip
+    return None
 
 
 def explain(version: TaichiVersion, guard: Any, error: BaseException) -> BaseException:

@@ -150,6 +150,7 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
         version = TaichiVersion(request, found, execution, tree)
         before, declared = len(kernels_of(found)), Declared(found)
         try:
+            execution.enter()
             donor = survivor or (previous if request.keep_state else None)
             _run(version, donor, bool(helped.names), notes, again=survivor is not None)
             _finish(version, before)
