@@ -1,4 +1,4 @@
-# make demo: see it work.  make test: every check there is.  PYTHON=python3.12 picks the interpreter of .venv.
+# make demo: see it work.  make test: every check there is.  make sanitize: the C++ part under sanitizers.  PYTHON=python3.12 picks the interpreter of .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +12,7 @@ SOURCES := pyproject.toml CMakeLists.txt LICENSE $(wildcard README.md) \
 export TI_SKIP_VERSION_CHECK := ON
 export ENABLE_TAICHI_HEADER_PRINT := False
 
-.PHONY: demo test clean
+.PHONY: demo test sanitize clean
 
 demo: $(VENV)/.installed-demo
 	@echo "demo: python -m rekernel demo"
@@ -27,6 +27,18 @@ test: $(VENV)/.installed-test
 	@$(BIN)/mypy
 	@echo "test 4/4: pytest (behaviour)"
 	@$(BIN)/python -m pytest
+
+# The whole suite runs without them: an interpreter under the address sanitizer is several times slower.
+SANITIZED := tests/test_native.py tests/test_native_accept.py tests/test_native_guard.py tests/test_library.py \
+	$(wildcard tests/test_function*.py)
+
+sanitize: $(VENV)/.installed-test
+	@echo "sanitize 1/2: building the extension with address and undefined-behaviour sanitizers"
+	@rm -rf $(VENV)/sanitized
+	@$(PIP) --no-deps --target $(VENV)/sanitized -C cmake.define.REKERNEL_SANITIZE=ON .
+	@echo "sanitize 2/2: its tests"
+	@LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
+		PYTHONPATH=$(VENV)/sanitized $(BIN)/python -m pytest -q -p no:cacheprovider $(SANITIZED)
 
 clean:
 	@echo "clean: removing .venv, build output and tool caches"

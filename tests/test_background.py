@@ -26,6 +26,18 @@ def start(toy: Toy, loader: KernelLoader, source: str) -> Gate:
     return gate
 
 
+def overtaken(loader: KernelLoader) -> threading.Event:
+    """Return what is set when something in the foreground has been started that is to win."""
+    told, overtake = threading.Event(), loader._background.overtake
+
+    def noticed(kernel_id: str) -> None:
+        overtake(kernel_id)
+        told.set()
+
+    loader._background.overtake = noticed  # type: ignore[method-assign]
+    return told
+
+
 def test_the_old_version_serves_until_the_new_one_is_ready(toy: Toy, loader: KernelLoader) -> None:
     step = loader.load(text(1), "heat").step
     gate = start(toy, loader, text(2))
@@ -153,10 +165,10 @@ def test_the_error_of_an_older_build_is_dropped(toy: Toy, loader: KernelLoader) 
 def test_a_foreground_load_wins_over_an_older_background_build(toy: Toy, loader: KernelLoader) -> None:
     loader.load(text(1), "heat")
     gate = start(toy, loader, text(2))
+    started = overtaken(loader)
     thread = threading.Thread(target=loader.load, args=(text(3), "heat"))
     thread.start()
-    while loader._background.tickets["heat"] == 1:  # until the load has been started
-        thread.join(0.001)
+    assert started.wait(30)
     gate.opened.set()
     thread.join()
     loader.wait()
@@ -176,10 +188,10 @@ def test_loading_the_live_text_wins_over_an_older_background_build(toy: Toy, loa
 def test_an_unload_wins_over_an_older_background_build(toy: Toy, loader: KernelLoader) -> None:
     step = loader.load(text(1), "heat").step
     gate = start(toy, loader, text(2))
+    started = overtaken(loader)
     thread = threading.Thread(target=loader.unload, args=("heat",))
     thread.start()
-    while loader._background.tickets["heat"] == 1:  # until the unload has been started
-        thread.join(0.001)
+    assert started.wait(30)
     gate.opened.set()
     thread.join()
     loader.wait()

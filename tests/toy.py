@@ -66,6 +66,7 @@ class Private:
     functions: dict[str, Any]
     outside: int
     number: int
+    made_by: str
     owner: Any = None
 
 
@@ -133,7 +134,7 @@ class Toy:
         kernels = {line.name: names.pop(line.name) for line in lines if line.kind == "kernel"}
         for kernel in kernels.values():
             kernel.made_by = self.name
-        private = Private({**kernels, **names}, self.outside, request.number)
+        private = Private({**kernels, **names}, self.outside, request.number, self.name)
         self.log.append(("previous", request.kernel_id, request.previous))
         return Built(
             entries={name: _with_options(made, request.source.options) for name, made in kernels.items()},
@@ -156,7 +157,8 @@ class Toy:
         return bool(built.private.outside == self.outside)
 
     def reusable(self, built: Built, live: Built) -> bool:
-        return self.same(built) and live.private.outside == self.outside
+        assert live.private.made_by == self.name, "a language is never shown what another one has built"
+        return self.same(built) and bool(live.private.outside == self.outside)
 
     def recheck(self, built: Built, previous: Built, check: Any, keeps: int | None) -> None:
         self.log.append(("recheck", built.private.number, previous.private.number))

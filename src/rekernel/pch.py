@@ -11,7 +11,6 @@ ends by declaring these instantiations ``extern``: a unit that calls one does no
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from rekernel.found import Toolchain, stamp
 from rekernel.gnutext import dependencies
 from rekernel.leading import leading_headers
 from rekernel.locks import rlock
-from rekernel.pchchecks import digest_of, shadowed, usable
+from rekernel.pchchecks import digest_of, shadowed, turn, usable
 from rekernel.process import private, run, working
 
 __all__ = ["Precompiled", "PrecompiledHeaders"]
@@ -151,7 +150,7 @@ class PrecompiledHeaders:
         os.makedirs(place, mode=0o700, exist_ok=True)
         if not private(self.directory) or not private(place):
             return False
-        with _turn(place) as mine:
+        with turn(place) as mine:
             if self._find(toolchain, flags, names, "") is None and (mine or not background):
                 return self._publish(toolchain, flags, names, place)
         return True  # another process has made it, or is about to
@@ -230,25 +229,6 @@ class PrecompiledHeaders:
                 return False
             self._checked[path] = known
         return True
-
-
-@contextmanager
-def _turn(place: str) -> Iterator[bool]:
-    """Hold an operating system's lock while precompiling; gives False where another process holds it. Never waits."""
-    try:
-        file = open(os.path.join(place, "lock"), "wb")  # noqa: SIM115 - closed below, which lets go
-    except OSError:
-        yield True
-        return
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            mine = True
-        except BlockingIOError:
-            mine = False
-        except OSError:  # a file system without locks
-            mine = True
-        yield mine
 
 
 def _name(toolchain: Toolchain) -> str:

@@ -1,17 +1,18 @@
-"""Whether a precompiled header may be used."""
+"""Whether a precompiled header may be used, and whose turn it is to make one."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import pairwise
 
 from rekernel.found import Toolchain
 from rekernel.process import SEARCHED
 
-__all__ = ["digest_of", "shadowed", "usable"]
+__all__ = ["digest_of", "shadowed", "turn", "usable"]
 
 
 def usable(toolchain: Toolchain, flags: Sequence[str]) -> bool:
@@ -50,3 +51,22 @@ def digest_of(path: str) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+@contextmanager
+def turn(place: str) -> Iterator[bool]:
+    """Hold an operating system's lock while precompiling; gives False where another process holds it. Never waits."""
+    try:
+        file = open(os.path.join(place, "lock"), "wb")  # noqa: SIM115 - closed below, which lets go
+    except OSError:
+        yield True
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        except OSError:  # a file system without locks
+            mine = True
+        yield mine

@@ -155,6 +155,7 @@ for n in range(20):
         loader.load(text(value), "k")
         f(x)
         timer.join()
+        threading.Event().wait(20)  # until the signal comes
         raise SystemExit("the signal did not come")
     except KeyboardInterrupt:
         interrupts += 1
