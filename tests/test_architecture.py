@@ -17,7 +17,7 @@ ROOT = Path(rekernel.__file__).parent
 
 # Values and text: no subprocess, no thread, no file is written, nothing of a loader.
 VALUES = {
-    "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.forked", "languages.pytext",
+    "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}

@@ -300,6 +300,17 @@ def test_an_id_may_change_its_language_without_mixing_them(toy: Toy, loader: Ker
     assert [before for _, before in toy.done("commit")] == [None, None]
 
 
+def test_a_text_that_comes_back_after_another_language_is_not_mixed_with_it(toy: Toy, loader: KernelLoader) -> None:
+    rekernel.languages.register(Toy("play", mark="!"))
+    try:
+        loader.load(STEP, "heat", language="toy")
+        loader.load(STEP, "heat", language="play")
+        assert loader.load(STEP, "heat", language="toy").step(1) == 2
+    finally:
+        loader.unload("heat")
+        rekernel.languages.unregister("play")
+
+
 def test_parse_gives_the_values_and_builds_nothing(toy: Toy) -> None:
     (kernel,) = rekernel.parse("step(x, k: float32) = k * x", language="toy")
     assert str(kernel) == "step(x: float64, k: float32)"

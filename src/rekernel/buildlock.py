@@ -6,15 +6,14 @@ that no child keeps it. Where the file system has no locks, there is none.
 
 from __future__ import annotations
 
-import logging
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from rekernel.cachedir import make_private
+from rekernel.workdirs import host_name
 
 fcntl: Any
 try:
@@ -26,7 +25,6 @@ __all__ = ["Turn", "remove_left", "turn"]
 
 TELL_AFTER = 1.0
 NOTE = 128
-_log = logging.getLogger("rekernel")
 _open: dict[int, Turn] = {}
 
 
@@ -87,11 +85,18 @@ def _acquire(mine: Turn, patience: float) -> None:
                 return
             if mine.waited >= TELL_AFTER and not told:
                 told = True
-                _log.warning("waiting for %s, which builds the same kernel (%s)", mine.holder or "another", mine.path)
+                _tell(mine)
             time.sleep(min(pause, max(0.0, patience - mine.waited)))
             pause = min(pause * 1.5, 0.05)
     except OSError as error:  # ENOLCK, EOPNOTSUPP, EROFS, ...: no locks here
         mine.trouble = error
+
+
+def _tell(mine: Turn) -> None:
+    import logging  # seldom needed, and slow to import
+
+    log = logging.getLogger("rekernel")
+    log.warning("waiting for %s, which builds the same kernel (%s)", mine.holder or "another", mine.path)
 
 
 def _open_file(mine: Turn, make: bool = True) -> bool:
@@ -127,7 +132,7 @@ def _try(mine: Turn) -> bool:
         return False
     mine.held = True
     # One length for all, in place: cutting the file first makes some file systems write to the disk at once (4 ms).
-    note = f"process {os.getpid()} on {socket.gethostname()}".encode()
+    note = f"process {os.getpid()} on {host_name()}".encode()
     os.pwrite(mine.descriptor, note[:NOTE].ljust(NOTE), 0)
     return True
 

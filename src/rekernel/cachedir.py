@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 __all__ = ["AUTO", "DEFAULT_SIZE", "Auto", "Place", "choose", "make_private", "parse_size", "prepare", "refusal"]
@@ -56,7 +55,7 @@ class Place:
 def choose(directory: str | os.PathLike[str] | Auto = AUTO, environ: Mapping[str, str] | None = None) -> Place:
     """Find the first place that can be used, and make it."""
     tried: list[tuple[str, str]] = []
-    for path, shown, why in (_wanted(directory, os.environ if environ is None else environ), _temporary()):
+    for path, shown, why in _places(directory, os.environ if environ is None else environ):
         if why:
             tried.append((shown, why))
             continue
@@ -159,7 +158,14 @@ def _wanted(directory: str | os.PathLike[str] | Auto, environ: Mapping[str, str]
     return path, path, "" if os.path.isdir(home) else f"{home} does not exist"
 
 
+def _places(directory: str | os.PathLike[str] | Auto, environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    yield _wanted(directory, environ)
+    yield _temporary()
+
+
 def _temporary() -> tuple[str, str, str]:
+    import tempfile  # here, because the first place is good nearly always
+
     user = os.geteuid() if hasattr(os, "geteuid") else "user"
     try:
         path = os.path.join(tempfile.gettempdir(), f"rekernel-{user}")

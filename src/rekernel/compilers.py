@@ -9,8 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import platform
-import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 from rekernel.compilerflags import loading_flags
 from rekernel.errors import ToolchainError
 
-__all__ = ["ClangInfo", "Command", "CompilerInfo", "GccInfo", "split_command", "toolchain_error"]
+__all__ = ["ClangInfo", "Command", "CompilerInfo", "GccInfo", "split_command", "toolchain_error", "which"]
 
 CONTRACT = "-ffp-contract=off"
 """One value for all compilers and levels. GCC would otherwise fuse ``a * b + c`` wherever it can, Clang within one
@@ -45,6 +43,17 @@ def toolchain_error(message: str) -> ToolchainError:
     return ToolchainError(f"{message}\nto see what is there: python -m rekernel doctor")
 
 
+def which(name: str) -> str | None:
+    """Return the path of a program, as ``shutil.which`` does, without importing what that module needs."""
+    if os.name == "nt":
+        import shutil
+
+        return shutil.which(name)
+    places = [""] if os.path.dirname(name) else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    found = (os.path.join(place, name) for place in places if name)
+    return next((path for path in found if os.access(path, os.X_OK) and not os.path.isdir(path)), None)
+
+
 @dataclass(frozen=True)
 class Command:
     """How a compiler is called, taken apart."""
@@ -65,8 +74,10 @@ def split_command(text: str) -> Command:
     >>> split_command("ccache g++ -m64")
     Command(launcher=('ccache',), driver='g++', verbs=(), flags=('-m64',))
     """
-    if shutil.which(text):
+    if which(text):
         return Command((), text, ("c++",) if os.path.basename(text) == "zig" else (), ())
+    import shlex
+
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -148,14 +159,14 @@ class CompilerInfo:
         for variable in ("REKERNEL_CXX", "CXX"):
             if text := os.environ.get(variable, "").strip():
                 command = split_command(text)
-                if not shutil.which(command.driver):
+                if not which(command.driver):
                     raise toolchain_error(
                         f"{variable} is set to {text!r}, but {command.driver!r} is not a program: looked in "
                         f"{_places(command.driver)}; set {variable} to a C++ compiler, or unset it"
                     )
                 return _info(text, command.driver, kwargs)
         for name in NAMES:
-            if shutil.which(name):
+            if which(name):
                 return _info(name, name, kwargs)
         raise toolchain_error(
             f"no C++ compiler was found: looked for {', '.join(NAMES)} in {_places('')}; install one (Debian, Ubuntu: "
@@ -168,7 +179,7 @@ class CompilerInfo:
         found: dict[str, CompilerInfo] = {}
         for text in [os.environ.get("REKERNEL_CXX", ""), os.environ.get("CXX", ""), *NAMES]:
             command = split_command(text) if text.strip() else None
-            path = shutil.which(command.driver) if command is not None else None
+            path = which(command.driver) if command is not None else None
             if command is not None and path is not None:
                 unique = " ".join([*command.launcher, os.path.realpath(path), *command.verbs, *command.flags])
                 found.setdefault(unique, _info(text, command.driver, {}))
@@ -212,7 +223,7 @@ def _target(target: Any) -> list[str]:
 
 def _info(text: str, driver: str, fields: Mapping[str, Any]) -> CompilerInfo:
     # c++ is a link to the compiler that the system prefers, so the name of the file itself counts.
-    names = {os.path.basename(driver), os.path.basename(os.path.realpath(shutil.which(driver) or driver))}
+    names = {os.path.basename(driver), os.path.basename(os.path.realpath(which(driver) or driver))}
     clang = any("clang" in name or name.startswith(("zig", "python")) for name in names)
     return (ClangInfo if clang else GccInfo)(**{"command": text, **fields})
 

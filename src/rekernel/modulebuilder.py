@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["ExtensionModuleBuilderBase", "LibraryBuilder", "Unit", "entry_symbol"]
 
 _UNSAFE = re.compile(r"\W")
+_NO_CODE = re.compile(r'//.*|"[^"\n]*"|^#.*', re.M)
+_WORD = re.compile(r"\b(?!__|REKERNEL|rk_)[A-Za-z_]\w*")
 
 #: Our text comes after the kernel's: it begins with a line of its own name, and includes nothing. Each argument of
 #: the function is converted to whatever type the function declares, and the compiler confirms that this type is the
@@ -76,7 +78,9 @@ def text_name(kernel: Kernel) -> str:
 
 def abi_text() -> str:
     """Return the text of the call ABI, which kernels and the native extension share."""
-    return resources.files("rekernel").joinpath("include/rekernel/abi.hpp").read_text(encoding="utf-8")
+    # Not through importlib.resources, whose import takes longer than a whole warm start is meant to.
+    with open(os.path.join(os.path.dirname(__file__), "include", "rekernel", "abi.hpp"), encoding="utf-8") as file:
+        return file.read()
 
 
 class ExtensionModuleBuilderBase:
@@ -127,8 +131,8 @@ class LibraryBuilder(ExtensionModuleBuilderBase):
         for one in kernels:
             texts.setdefault(one.code, text_name(one))
         parts += [f'#line 1 "{name}"\n{code}' for code, name in texts.items()]
-        parts += [abi_text(), _GLUE]
-        parts += [_entry(one, index) for index, one in enumerate(kernels)]
+        own = [abi_text(), _GLUE, *(_entry(one, index) for index, one in enumerate(kernels))]
+        parts += [_undefined(own, kernels), *own]
         return "\n".join(part if part.endswith("\n") else part + "\n" for part in parts)
 
     def get_wrapper(self, kernel: Kernel, module: Any) -> KernelWrapper:
@@ -160,6 +164,16 @@ class Unit:
     """The loaded library, or the imported Python module."""
     kernels: tuple[Kernel, ...]
     """The kernels of the unit, in the order of its text."""
+
+
+def _undefined(texts: Sequence[str], kernels: Sequence[Kernel]) -> str:
+    """Return lines that take back the user's macros which our own text would trip over: ``#define h 0.01``.
+
+    They begin with a comment: it may become part of a last line of the user's that ends in a backslash.
+    """
+    words = {word for text in texts for word in _WORD.findall(_NO_CODE.sub("", text))}
+    words -= {word for kernel in kernels for word in _WORD.findall(kernel.function or kernel.name)}
+    return "// \n" + "".join(f"#undef {word}\n" for word in sorted(words))
 
 
 def _entry(kernel: Kernel, index: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -182,6 +181,8 @@ class ObjectCache:
         store = self._opened()
         places = [(store.tmp, "")] if isinstance(store, FileStore) else []
         with suppress(OSError):
+            import tempfile
+
             places.append((tempfile.gettempdir(), TEMPORARY))
             if not isinstance(store, FileStore):  # opening a directory has swept it
                 workdirs.sweep(*places[-1])

@@ -8,13 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from rekernel.calling import call, refuse_broken

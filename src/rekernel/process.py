@@ -8,20 +8,21 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import shutil
 import signal
 import stat
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rekernel import workdirs
 from rekernel.locks import rlock, unbroken
+
+if TYPE_CHECKING:
+    import subprocess
 
 SEARCHED = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH")
 """Variables that hold lists of directories in which compilers look."""
@@ -77,6 +78,8 @@ def run(
 
     The output goes through a file, for a process that stays behind could hold a pipe open for ever.
     """
+    import subprocess  # here, so that a process which finds all in the cache does without
+
     process: subprocess.Popen[bytes] | None = None
     start = time.perf_counter()
     name = os.path.join(directory, f"output{next(_numbers)}")
@@ -153,6 +156,8 @@ def working(root: str | os.PathLike[str] | None) -> Iterator[str]:
 
 
 def _make(root: str | None) -> str:
+    import tempfile
+
     # Read-only, full, a file, somebody else's: the system's directory for temporary files will do.
     for place in (root, os.path.join(tempfile.gettempdir(), f"rekernel-{os.geteuid()}")):
         if place is not None:
@@ -190,6 +195,8 @@ def private(directory: str) -> bool:
 
 def _remove(directory: str) -> None:
     if directory:
+        import shutil
+
         shutil.rmtree(directory, ignore_errors=True)
         _directories.pop(directory, None)
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import shutil
-import socket
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -19,10 +16,19 @@ from functools import lru_cache
 
 from rekernel.cachedir import make_private
 
-__all__ = ["mark", "remove", "sweep", "workdir"]
+__all__ = ["host_name", "mark", "remove", "sweep", "workdir"]
 
 FOREIGN_SECONDS = 86_400.0
 # What another host has left, or who knows who, goes after a day.
+
+
+def host_name() -> str:
+    """Return the name of this host, as ``socket.gethostname`` does."""
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import socket
+
+    return socket.gethostname()
 
 
 def mark() -> str:
@@ -41,7 +47,7 @@ def workdir(places: Sequence[tuple[str, str]]) -> Iterator[str]:
 
     `places` are directories, each with a prefix for the name; the first in which one can be made is taken.
     """
-    owner, name = os.getpid(), f"{mark()}-{secrets.token_hex(6)}"
+    owner, name = os.getpid(), f"{mark()}-{os.urandom(6).hex()}"
     made: list[str] = []
     trouble: OSError | None = None
     try:
@@ -77,6 +83,8 @@ def remove(path: str) -> None:
     """Remove a file or a whole directory, if that is possible."""
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
+            import shutil  # imports every kind of archive
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
@@ -134,4 +142,4 @@ def _host() -> str:
     table = 0
     with suppress(OSError):
         table = os.stat("/proc/self/ns/pid").st_ino
-    return hashlib.blake2b(f"{socket.gethostname()} {table}".encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(f"{host_name()} {table}".encode(), digest_size=4).hexdigest()
