@@ -196,6 +196,20 @@ def test_helpers_travel_along_and_are_followed_elsewhere(loader: KernelLoader, t
     assert elsewhere(tmp_path, "(things[0](1), things[1](1))", before, base.step) == (6, 5)
 
 
+def test_a_helper_of_another_loader_travels_with_its_loader(loader: KernelLoader, tmp_path: Path) -> None:
+    with KernelLoader() as other:
+        base = other.load("base() = 5", "heat", language="toy")
+        step = loader.load("step(x) = x + base.base()", "heat", language="toy", namespace={"base": base}).step
+        expression = "(things[0](1), things[1](), things[0].kernel_id, things[1].kernel_id)"
+        assert elsewhere(tmp_path, expression, step, base.base) == (6, 5, "heat", "heat")
+
+
+def test_what_is_unpickled_is_not_the_last_load(loader: KernelLoader, tmp_path: Path) -> None:
+    step = loader.load(text(1), "heat").step
+    expression = "things[0]._live.loader().get(None)"
+    assert elsewhere(tmp_path, expression, step) is None
+
+
 def test_constants_and_modules_of_the_namespace_travel_along(loader: KernelLoader, tmp_path: Path) -> None:
     names = {"i": 2, "f": 0.5, "t": "ab", "n": None, "m": math, "c": 1j, "s": (3, (4, 5))}
     module = loader.load("all := [i, f, t, n, m.floor(2.5), c, s]", "heat", language="toy", namespace=names)

@@ -49,8 +49,9 @@ def which(name: str) -> str | None:
         import shutil
 
         return shutil.which(name)
-    places = [""] if os.path.dirname(name) else os.environ.get("PATH", os.defpath).split(os.pathsep)
-    found = (os.path.join(place, name) for place in places if name)
+    searched = os.environ.get("PATH", os.defpath)
+    places = [""] if os.path.dirname(name) else searched.split(os.pathsep) if searched else []
+    found = (os.path.join(place, name) for place in places if "\0" not in name)
     return next((path for path in found if os.access(path, os.X_OK) and not os.path.isdir(path)), None)
 
 

@@ -59,6 +59,29 @@ def unbroken() -> Iterator[None]:
             handler(*came[0])
 
 
+@contextmanager
+def heard() -> Iterator[None]:
+    """Raise Ctrl-C at the end of the block if somebody inside has swallowed it, as a bare ``except:`` does."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append((number, frame))
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # otherwise the block has set one of its own
+            signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])
+
+
 def _reopen() -> None:
     for lock in list(_locks):
         # In place, because native code holds the lock's bound methods. CPython's own modules use the same.

@@ -44,7 +44,7 @@ def restore_module(payload: Mapping[str, Any]) -> ModuleType:
 
     loader = loader_of(payload["token"])
     for record in payload["records"]:
-        load_record(loader, record, None)
+        load_record(loader_of(record["token"]), record, None)
     return loader[payload["id"]]
 
 

@@ -12,15 +12,18 @@ from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rekernel.calling import call, refuse_broken
-from rekernel.compilers import Command, split_command, toolchain_error
+from rekernel.compilerflags import compile_flags
+from rekernel.compilers import Command, split_command, toolchain_error, which
 from rekernel.found import Toolchain, stamp
 from rekernel.gnutext import LinkLine, commands, link_line, native_flags
 from rekernel.process import changing_variables, private, working
 
-__all__ = ["Toolchain", "cpu_features", "probe"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Toolchain", "cpu_features", "flags", "key_fields", "probe"]
 
 SCHEMA = 1
 """Raise it when `Toolchain` or its meaning changes."""
@@ -36,9 +39,9 @@ def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolcha
     if os.name == "nt":
         raise toolchain_error("compiling C++ on Windows is not supported; use Linux, or WSL")
     text = info.cxx()
-    path = shutil.which(text)
+    path = which(text)
     command = Command((), text, (), ()) if path else split_command(text)
-    path = path or shutil.which(command.driver)
+    path = path or which(command.driver)
     if path is None:
         searched = os.path.dirname(command.driver) or f"PATH ({os.environ.get('PATH') or 'which is empty'})"
         raise toolchain_error(
@@ -46,7 +49,7 @@ def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolcha
             "with REKERNEL_CXX, CXX or CompilerInfo"
         )
     path, cpu, variables = os.path.abspath(path), cpu_features(), changing_variables()
-    launcher = tuple(shutil.which(word) or word for word in command.launcher)
+    launcher = tuple(which(word) or word for word in command.launcher)
     asked = (SCHEMA, path, launcher, command.verbs, command.flags, cpu, variables)
     key = blake2b(json.dumps(asked).encode(), digest_size=16).hexdigest()
     found = _known.get(key)
@@ -59,6 +62,33 @@ def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolcha
                 _save(store, found)
         _known[key] = found
     return found
+
+
+def flags(
+    toolchain: Toolchain, info: Any, *, openmp: bool = False, include_dirs: Sequence[str | os.PathLike[str]] = (),
+    debug: bool = False,
+) -> list[str]:  # fmt: skip
+    """Return the exact flags of a compile, ``native`` spelled out; they belong into the key."""
+    gcc = toolchain.kind == "gcc"
+    given = [*info.cxxflags(), *info.include_flags([os.path.abspath(directory) for directory in include_dirs])]
+    wanted = openmp and getattr(info, "openmp", True)
+    result = compile_flags(given, gcc=gcc, native=toolchain.native, openmp=wanted, debug=debug)
+    return result + (["-fdiagnostics-column-unit=byte"] if gcc and toolchain.number >= (11,) else [])
+
+
+def key_fields(
+    toolchain: Toolchain, info: Any, *, openmp: bool = False, include_dirs: Sequence[str | os.PathLike[str]] = (),
+    debug: bool = False,
+) -> tuple[tuple[str, Any], ...]:  # fmt: skip
+    """Return all that a compiler adds to a key, as labelled fields: what it is, its flags, where it matters the CPU.
+
+    Code for a named target is the same on every machine, so the CPU is not asked for then.
+    """
+    chosen = flags(toolchain, info, openmp=openmp, include_dirs=include_dirs, debug=debug)
+    given = {*toolchain.flags, *info.cxxflags()}
+    native = not given.isdisjoint(("-march=native", "-mcpu=native", "-mtune=native"))
+    linking = ("linker flags", tuple(info.linker_flags()))
+    return (*toolchain.identity, ("cxxflags", tuple(chosen)), linking, ("cpu", toolchain.cpu if native else None))
 
 
 @cache
@@ -84,10 +114,12 @@ def _ask(
     command: Command, cpu: str, variables: tuple[tuple[str, str], ...], directory: str | os.PathLike[str] | None
 ) -> Toolchain:
     """Call the driver: once for its commands, once with OpenMP, once for the directories of its headers."""
+    from rekernel.calling import call, refuse_broken
+
     with working(directory) as place:
         base = [command.driver, *command.verbs, *command.flags]
         source, library = os.path.join(place, "unit.cpp"), os.path.join(place, "unit.so")
-        Path(source).touch()
+        open(source, "x").close()
         native = f"-m{'arch' if os.uname().machine in ('x86_64', 'i686') else 'cpu'}=native"
         # zig links by itself, even when it is only asked how; it resolves the CPU by itself, too.
         rest = ["-fPIC", "-c" if command.verbs else "-shared", source, "-o", library]
@@ -122,9 +154,11 @@ def _linker(lines: list[list[str]], base: list[str], place: str) -> str | None:
         return None
     shown = lines[-1][0]
     if os.path.basename(shown) != "collect2":
-        return shutil.which(shown)
+        return which(shown)
+    from rekernel.calling import call
+
     answer = call([*base, "-print-prog-name=ld"], place).output.strip()
-    return shutil.which(answer) if answer else None
+    return which(answer) if answer else None
 
 
 def _with_openmp(link: LinkLine, lines: list[list[str]], place: str) -> LinkLine:
@@ -157,7 +191,8 @@ def _load(store: str) -> Toolchain | None:
     try:
         if not private(os.path.dirname(store)):  # it names programs to run
             return None
-        digest, _, body = Path(store).read_bytes().partition(b"\n")
+        with open(store, "rb") as file:
+            digest, _, body = file.read().partition(b"\n")
         if blake2b(body, digest_size=16).hexdigest().encode() != digest:
             return None
         values = json.loads(body)
@@ -177,6 +212,8 @@ def _save(store: str, toolchain: Toolchain) -> None:
     """Keep an answer: whole, by one rename. Where that is not possible, the next process asks again."""
     body = json.dumps(asdict(toolchain)).encode()
     data = blake2b(body, digest_size=16).hexdigest().encode() + b"\n" + body
+    import tempfile
+
     with suppress(OSError):
         directory = os.path.dirname(store)
         os.makedirs(directory, mode=0o700, exist_ok=True)

@@ -33,13 +33,15 @@ def chain(edition: Edition, live: Live) -> list[tuple[Live, Edition]]:
 def record_of(live: Live, edition: Edition, *, values: bool) -> tuple[dict[str, Any], list[str]]:
     """Return a version as plain data, and the namespace names whose values it cannot hold.
 
-    With `values`, plain constants of the namespace are included.
+    With `values`, plain constants of the namespace are included, and helpers of other loaders, which a process
+    finds by their tokens.
     """
     source = edition.source
     taken, open_names = {}, []
     for name, value in edition.borrowed.items():
         reference = _reference(value)
-        if reference is not None:
+        foreign = reference is not None and reference[0] != "import" and reference[-1] != live.token
+        if reference is not None and (values or not foreign):
             taken[name] = reference
         elif values and _is_plain(value):
             taken[name] = ["value", value]
@@ -47,6 +49,7 @@ def record_of(live: Live, edition: Edition, *, values: bool) -> tuple[dict[str, 
             open_names.append(name)
     record = {
         "id": live.kernel_id,
+        "token": live.token,
         "number": edition.number,
         "language": source.language,
         "text": source.text,
@@ -69,14 +72,14 @@ def _reference(value: Any) -> list[Any] | None:
     if isinstance(value, LiveModule):
         live = live_of(value)
         assert live is not None
-        return ["module", live.kernel_id]
+        return ["module", live.kernel_id, live.token]
     if isinstance(value, KernelHandle):
-        return ["name", value.kernel_id, value._name]
+        return ["name", value.kernel_id, value._name, value._live.token]
     if type(value) is ModuleType:
         return ["import", value.__name__]
     found = owner(value)
     if found is not None and found[1]:
-        return ["name", found[0].kernel_id, found[1]]
+        return ["name", found[0].kernel_id, found[1], found[0].token]
     return None
 
 
@@ -84,16 +87,18 @@ def namespace_of(loader: KernelLoader, record: Mapping[str, Any], given: Mapping
     """Return the namespace of a recorded version in this process."""
     import importlib
 
+    from rekernel.loader import loader_of
+
     names: dict[str, Any] = {}
     for name, (kind, *rest) in record["taken"].items():
         if kind == "value":
             names[name] = rest[0]
         elif kind == "import":
             names[name] = importlib.import_module(rest[0])
-        elif kind == "module":
-            names[name] = loader[rest[0]]
         else:
-            names[name] = getattr(loader[rest[0]], rest[1])
+            # A saved loader gets a new token: what was its own then is its own now.
+            home = loader if rest[-1] == record["token"] else loader_of(rest[-1])
+            names[name] = home[rest[0]] if kind == "module" else getattr(home[rest[0]], rest[1])
     for name in record["asks_for"]:
         if given is not None and name in given:
             names[name] = given[name]
@@ -105,11 +110,13 @@ def load_record(loader: KernelLoader, record: Mapping[str, Any], given: Mapping[
     live = loader._lives.get(record["id"])
     if live is not None and live.last_number >= record["number"]:
         return
+    recent = list(loader._recent)
     loader._numbers[record["id"]] = max(loader._numbers.get(record["id"], 0), record["number"] - 1)
     loader.load(
         record["text"], record["id"], language=record["language"], namespace=namespace_of(loader, record, given),
         filename=record["filename"], first_line=record["first_line"], **record["options"],
     )  # fmt: skip
+    loader._recent[:] = recent  # the user has loaded nothing: ``loader[None]`` stays what it was
     loaded = loader._lives[record["id"]].current
     assert loaded is not None
     loaded.derived = record["derived"]

@@ -58,4 +58,5 @@ def load_saved(cls: type[KernelLoader], path: Path, namespace: Mapping[str, Any]
     loader = cls()
     for record in records:
         load_record(loader, record, namespace)
+        loader._touch(record["id"])
     return loader

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rekernel.calling import call, refuse_breakage
-from rekernel.compilerflags import compile_flags, driver_link_flags, linker_words
+from rekernel.compilerflags import driver_link_flags, linker_words
 from rekernel.compilers import toolchain_error
 from rekernel.errors import Diagnostic
 from rekernel.gnutext import dependencies, messages, needs, source_lines, undefined_symbols
-from rekernel.probe import Toolchain, probe
+from rekernel.probe import Toolchain, flags, key_fields, probe
 from rekernel.process import Finished, working
 from rekernel.product import CompileFailed, Header, Product
 
@@ -30,33 +30,6 @@ if TYPE_CHECKING:
     from rekernel.pch import Precompiled, PrecompiledHeaders
 
 __all__ = ["CompileFailed", "Header", "Product", "Toolchain", "build", "flags", "key_fields", "openmp_works", "probe"]
-
-
-def flags(
-    toolchain: Toolchain, info: Any, *, openmp: bool = False, include_dirs: Sequence[str | os.PathLike[str]] = (),
-    debug: bool = False,
-) -> list[str]:  # fmt: skip
-    """Return the exact flags of a compile, ``native`` spelled out; they belong into the key."""
-    gcc = toolchain.kind == "gcc"
-    given = [*info.cxxflags(), *info.include_flags([os.path.abspath(directory) for directory in include_dirs])]
-    wanted = openmp and getattr(info, "openmp", True)
-    result = compile_flags(given, gcc=gcc, native=toolchain.native, openmp=wanted, debug=debug)
-    return result + (["-fdiagnostics-column-unit=byte"] if gcc and toolchain.number >= (11,) else [])
-
-
-def key_fields(
-    toolchain: Toolchain, info: Any, *, openmp: bool = False, include_dirs: Sequence[str | os.PathLike[str]] = (),
-    debug: bool = False,
-) -> tuple[tuple[str, Any], ...]:  # fmt: skip
-    """Return all that a compiler adds to a key, as labelled fields: what it is, its flags, where it matters the CPU.
-
-    Code for a named target is the same on every machine, so the CPU is not asked for then.
-    """
-    chosen = flags(toolchain, info, openmp=openmp, include_dirs=include_dirs, debug=debug)
-    given = {*toolchain.flags, *info.cxxflags()}
-    native = not given.isdisjoint(("-march=native", "-mcpu=native", "-mtune=native"))
-    linking = ("linker flags", tuple(info.linker_flags()))
-    return (*toolchain.identity, ("cxxflags", tuple(chosen)), linking, ("cpu", toolchain.cpu if native else None))
 
 
 def build(

@@ -191,6 +191,25 @@ print(len([m for m in sys.modules if m.startswith("_rekernel_live.")]))
     assert lines_of(run_python(program)) == ["out"] * 5 + ["1"]
 
 
+def test_an_interrupt_that_taichis_decorators_swallow_comes_out_all_the_same():
+    program = START + """
+import os, signal, sys
+def trace(frame, event, argument):
+    if frame.f_code.co_name == "_inside_class":
+        sys.settrace(None)
+        os.kill(os.getpid(), signal.SIGINT)
+loader.load(times(3), "k").f(1)
+handler = signal.getsignal(signal.SIGINT)
+sys.settrace(trace)
+try:
+    loader.load(times(4), "k")
+    print("swallowed")
+except KeyboardInterrupt:
+    print(loader["k"].f(2), signal.getsignal(signal.SIGINT) is handler)
+"""
+    assert lines_of(run_python(program)) == ["6.0 True"]
+
+
 @pytest.mark.parametrize("handler", ["SIG_IGN", "SIG_DFL", "own"])
 def test_the_handler_of_the_host_is_as_before(handler):
     program = """

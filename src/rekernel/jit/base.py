@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
@@ -13,6 +12,7 @@ from rekernel.kernel import Kernel, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["JitBase", "JitError", "KernelWrapper", "NoJit", "no_jit"]
 
@@ -98,6 +98,8 @@ class KernelWrapper(_native.Handle):
         export = self._details.get("export")
         if export is None:
             raise JitError(f"{self._kernel.name}: this just-in-time compiler has no export")
+        from pathlib import Path
+
         return Path(export(self._kernel, Path(path)))
 
     def __repr__(self) -> str:

@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native, headers, key
@@ -21,8 +20,11 @@ from rekernel.jit.base import JitBase, KernelWrapper
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, as_tuple, kernel_title, text_name
 from rekernel.objcache import AUTO, ObjectCache
+from rekernel.probe import key_fields, probe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rekernel.cachedir import Auto
     from rekernel.compilers import CompilerInfo
     from rekernel.pch import PrecompiledHeaders
@@ -128,9 +130,6 @@ class CpuJit(JitBase):
         self, kernels: Sequence[Kernel], text: str, include_dirs: Sequence[str], *, allow_undefined: bool = False
     ) -> Artefact:
         """Return a unit's compiled bytes: out of the cache, or compiled aside and published."""
-        from rekernel.probe import probe
-        from rekernel.toolchain import key_fields
-
         openmp = any(kernel.openmp for kernel in kernels)
         cache, info = self.objcache, self.compiler_info
         toolchain = probe(info, self._beside("probes"))

@@ -17,6 +17,7 @@ from rekernel.languages.taichi.execute import Execution
 from rekernel.languages.taichi.failure import Text, helper_error, source_error
 from rekernel.languages.taichi.package import LOCK, Package, choose, is_class_kernel, kernels_of, package
 from rekernel.languages.taichi.precheck import precheck
+from rekernel.locks import heard
 
 
 class TaichiVersion:
@@ -152,7 +153,8 @@ def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiV
         try:
             execution.enter()
             donor = survivor or (previous if request.keep_state else None)
-            _run(version, donor, bool(helped.names), notes, again=survivor is not None)
+            with heard():  # Taichi's decorators swallow all exceptions while they look at the frame
+                _run(version, donor, bool(helped.names), notes, again=survivor is not None)
             _finish(version, before)
             # Before the compiler runs: it leaves the processor's caches cold, and this would take three times as long.
             built = _built(version, previous, notes)
