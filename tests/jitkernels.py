@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import replace
 
@@ -192,6 +193,7 @@ def jacobi(src: np.ndarray) -> np.ndarray:
     return 0.25 * (src[:-2, 1:-1] + src[2:, 1:-1] + src[1:-1, :-2] + src[1:-1, 2:])
 
 
+@functools.cache
 def compilers() -> list[CompilerInfo]:
     """Return the compilers that are here and work."""
     found = []
@@ -204,7 +206,16 @@ def compilers() -> list[CompilerInfo]:
     return found
 
 
-each_compiler = pytest.mark.parametrize("info", compilers(), ids=lambda info: info.command)
+def each_compiler(test):
+    """Run a test with each compiler; `info` is its own to change."""
+
+    @functools.wraps(test)
+    def fresh(*args, info, **more):
+        return test(*args, info=info.copy(), **more)
+
+    return pytest.mark.parametrize("info", compilers(), ids=lambda info: info.command)(fresh)
+
+
 needs_compiler = pytest.mark.skipif(not compilers(), reason="there is no C++ compiler")
 
 

@@ -95,7 +95,7 @@ out = np.zeros(1, int)
 kernels.count(out, given["mask"])
 print(given["y"].tolist(), given["dst"].tolist(), given["z"].tolist(), sums, given["p"]["mass"].tolist(), out)
 try:
-    kernels.throws(1)
+    kernels.throws(0)
 except RuntimeError as error:
     print(error)
 try:
@@ -169,7 +169,7 @@ def test_the_files_have_the_rights_of_the_users_files(jit, tmp_path):
 
 
 @needs_compiler
-def test_a_module_works_in_every_thread_and_subinterpreter(jit, tmp_path):
+def test_a_module_works_in_every_thread(jit, tmp_path):
     export(jit, [AXPY, JACOBI], tmp_path, "shared_kernels")
     program = """
 import threading
@@ -298,12 +298,12 @@ kernels.odd(3)
 def test_stubs_are_python_and_carry_the_docstrings():
     import ast
 
-    kernels = [*PLAIN, replace(AXPY, name="two.words", doc='a """ b \\'), replace(AXPY, name="end", doc='x"'), COUNT, ROTATE]
+    kernels = [*PLAIN, replace(AXPY, name="two.words", doc='a """ b \\'), replace(AXPY, name="end", doc='x"""'), COUNT, ROTATE]
     tree = ast.parse(stub(kernels))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert ast.get_docstring(functions["axpy"]) == AXPY.doc
     assert ast.get_docstring(functions["two_words"]) == 'a """ b \\'
-    assert ast.get_docstring(functions["end"]) == 'x"'
+    assert ast.get_docstring(functions["end"]) == 'x"""'
     assert ast.get_docstring(functions["kick"]) == str(KICK)
     assert [a.arg for a in functions["heat_jacobi"].args.args] == ["dst", "src"]
     assert {ast.unparse(functions[e.name].returns) for e in ECHOES} == {"bool", "int", "float", "complex"}

@@ -169,3 +169,8 @@ def test_undefined_symbols(tmp_path: Path) -> None:
         undefined_symbols(data[:cut])
     assert undefined_symbols(b"") is None
     assert undefined_symbols(b"\xcf\xfa\xed\xfe" + bytes(100)) is None
+
+
+def test_names_that_gcc_spells_out_are_read_back():
+    (found,) = messages("k:1:1: error: 'g\\U000000f6\\U0001f600d \\U00110000' was not declared\n")
+    assert found.message == "'gö\U0001f600d \\U00110000' was not declared"

@@ -36,6 +36,7 @@ _UNRESOLVED = re.compile(
     r"[^\n]*(?P<text>undefined (?:reference to|symbol:?) [^\n]*)|[^\n]*(?P<twice>multiple definition of [^\n;]*)"
 )
 _LINE = re.compile(r"\s*#\s*(?:line\s+)?(?P<number>\d+)(?:\s+\"(?P<name>(?:[^\"\\]|\\.)*)\")?")
+_SPELLED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
 _SOURCE = re.compile(r" *(?:\d+ )?\| (?P<text>.*)")
 
 
@@ -88,7 +89,9 @@ def _placed(match: re.Match[str], below: Sequence[str], source: Mapping[tuple[st
         column = len(text.encode()[: column - 1].decode("utf-8", "ignore")) + 1
         if "^" in marks:
             end = column + len(marks[marks.index("^") :].split(" ")[0])
-    return Diagnostic(match["text"], int(match["line"]) or None, column, end, text, match["file"], kind)
+    # Where a terminal may have ASCII only, GCC writes \U000000fc for a letter of a name.
+    said = _SPELLED.sub(lambda found: chr(int(found[1], 16)), match["text"])
+    return Diagnostic(said, int(match["line"]) or None, column, end, text, match["file"], kind)
 
 
 def _excerpt(below: Sequence[str]) -> tuple[str | None, str]:

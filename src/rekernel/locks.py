@@ -62,7 +62,7 @@ def unbroken() -> Iterator[None]:
 @contextmanager
 def heard() -> Iterator[None]:
     """Raise Ctrl-C at the end of the block if somebody inside has swallowed it, as a bare ``except:`` does."""
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
@@ -72,12 +72,12 @@ def heard() -> Iterator[None]:
         came.append((number, frame))
         handler(number, frame)
 
-    signal.signal(signal.SIGINT, note)
+    _signal.signal(_signal.SIGINT, note)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # otherwise the block has set one of its own
-            signal.signal(signal.SIGINT, handler)
+        if _signal.getsignal(_signal.SIGINT) is note:  # otherwise the block has set one of its own
+            _signal.signal(_signal.SIGINT, handler)
     if came:
         handler(*came[0])
 

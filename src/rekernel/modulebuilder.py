@@ -123,8 +123,15 @@ class LibraryBuilder(ExtensionModuleBuilderBase):
     artefact = "library"
 
     def render_module(self, kernel: Kernel | Sequence[Kernel], module_name: str) -> str:
-        """Return the unit's text; `module_name` is not needed, because a bare library has no name."""
+        """Return the unit's text; `module_name` is not needed, because a bare library has no name.
+
+        ValueError for a kernel whose table contradicts itself.
+        """
+        from rekernel.jit.calltable import rows
+
         kernels = as_tuple(kernel)
+        for one in kernels:
+            rows(one)  # raises where a table contradicts itself
         headers = sorted({header for one in kernels for header in one.headers})
         parts = [f"#include {header}\n" for header in headers]
         texts: dict[str, str] = {}  # a text that several kernels share comes once

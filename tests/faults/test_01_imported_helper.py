@@ -254,11 +254,14 @@ def test_what_was_made_of_the_old_file_is_never_compiled_from_the_new_one(loader
 
 
 def test_the_offline_cache_of_taichi_does_not_hide_a_new_helper(tmp_path):
-    program = START.replace("offline_cache=False", "offline_cache=True") + """
+    program = (
+        START.replace("offline_cache=False", "offline_cache=True")
+        + """
 import sys
 module = loader.load("@ti.func\\ndef h(x):\\n    return x * %s\\n" % sys.argv[1], "helper")
 f = loader.load("@ti.kernel\\ndef f(n: ti.f32) -> ti.f32:\\n    return h(n)\\n", "user", namespace={"h": module.h}).f
 print(f(1.0))
 """
+    )
     cache = {"TI_OFFLINE_CACHE_FILE_PATH": str(tmp_path / "cache")}
     assert [lines_of(run_python(program, factor, **cache))[-1] for factor in "223"] == ["2.0", "2.0", "3.0"]

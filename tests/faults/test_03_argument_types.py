@@ -191,7 +191,9 @@ TAKEN = ["x[0] = v != 0", "x[0] = True", "x[0] = k", "x[0] += 1", "x[0] |= k", "
 
 def test_stores_at_which_llvm_would_end_the_process_are_errors():
     # All in one process: after each error the next text, and at last good ones, still work.
-    program = START + """
+    program = (
+        START
+        + """
 import sys
 text = "@ti.kernel\\ndef f(x: ti.types.ndarray(ti.u1, 1), v: ti.f32, k: ti.i32):\\n    {}\\n"
 for statement in sys.argv[1].split("|||"):
@@ -205,6 +207,7 @@ for statement in sys.argv[2].split("|||"):
     loader.load(text.format(statement), "k", check=(x, 1.0, 1)).f(x, 2.0, 1)
     print(x.tolist())
 """
+    )
     printed = lines_of(run_python(program, "|||".join(REFUSED), "|||".join(TAKEN)))
     assert printed == ["line 3"] * len(REFUSED) + ["[True, False]"] * len(TAKEN)
 

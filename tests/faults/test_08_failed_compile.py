@@ -20,8 +20,7 @@ BROKEN = {
     "indentation": HEAD + "return 7 * n\n",
     "unclosed string": HEAD + "    return '7\n",
     "type error": HEAD + "    return ti.Vector([1, 2]) + ti.Vector([1, 2, 3])\n",
-    "static loop": HEAD + "    for i in ti.static(range(3)):\n"
-    "        a = [1][i + 5]\n    return 7\n",
+    "static loop": HEAD + "    for i in ti.static(range(3)):\n        a = [1][i + 5]\n    return 7\n",
     "static assertion": HEAD + "    ti.static_assert(n > 10, 'no')\n    return 7\n",
     "function": FUNC + "    return nonsense\n\n" + HEAD + "    return h(n)\n",
     "annotation": "@ti.kernel\ndef f(n: nonsense) -> ti.f32:\n    return 7\n",

@@ -10,7 +10,9 @@ from support import START, lines_of, run_python
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-CHILD = START + """
+CHILD = (
+    START
+    + """
 import os, sys, threading, time
 x = np.ones(1000, np.float32)
 module = loader.load(scale(2), "k")
@@ -33,6 +35,7 @@ def child(work):
             os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
 """
+)
 
 REFUSED = {
     "a call": "module.f(x)",
@@ -49,7 +52,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_child_is_refused(what):
-    program = CHILD + f"""
+    program = (
+        CHILD
+        + f"""
 import pickle
 for factor in range(2, 6):
     loader.load(scale(factor), "many")
@@ -58,23 +63,29 @@ child(lambda: {REFUSED[what]})
 module.f(x)
 print("parent", x[0])
 """
+    )
     assert lines_of(run_python(program, timeout=60)) == ["RuntimeError True True", "parent 4.0"]
 
 
 def test_a_child_may_look_unload_and_end():
-    program = CHILD + """
+    program = (
+        CHILD
+        + """
 child(lambda: [repr(loader)[:13], loader.info("k").version, "k" in loader, len(loader.history("k"))])
 child(lambda: loader.unload("k"))
 child(lambda: loader.cleanup_all())
 child(lambda: loader.cleanup_all(reset_taichi=True))
 print("parent", module.f(x), x[0])
 """
+    )
     expected = ["-> ['<KernelLoader', 1, True, 1]", "-> None", "-> None", "-> None", "parent None 4.0"]
     assert lines_of(run_python(program, timeout=60)) == expected
 
 
 def test_a_child_that_starts_a_program_of_its_own_works():
-    program = CHILD + """
+    program = (
+        CHILD
+        + """
 def work():
     ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)
     module.f(x)
@@ -84,6 +95,7 @@ def work():
     return x[0]
 child(work)
 """
+    )
     assert lines_of(run_python(program, timeout=60)) == ["-> 140.0"]
 
 
@@ -122,7 +134,9 @@ assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_a_fork_while_another_thread_loads_calls_and_holds():
-    program = CHILD + """
+    program = (
+        CHILD
+        + """
 stop = threading.Event()
 
 def busy():
@@ -144,12 +158,15 @@ stop.set()
 for thread in threads:
     thread.join()
 """
+    )
     printed = lines_of(run_python(program, timeout=100))
     assert printed == ["RuntimeError True True", "RuntimeError True True", "-> None"] * 15
 
 
 def test_a_pool_of_forked_workers_reports_the_error():
-    program = CHILD + """
+    program = (
+        CHILD
+        + """
 import multiprocessing
 
 def work(n):
@@ -162,6 +179,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     except RuntimeError as error:
         print("forked child" in str(error))
 """
+    )
     assert lines_of(run_python(program, timeout=60)) == ["True"]
 
 

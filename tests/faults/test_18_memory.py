@@ -125,7 +125,9 @@ def test_a_held_handle_holds_its_own_id_only(ti, loader):
 
 def test_a_thousand_reloads_in_one_process():
     # Taichi keeps about 7 KB for each kernel object and 100 KB for each distinct compiled kernel until ti.reset.
-    program = START + """
+    program = (
+        START
+        + """
 import gc, os, sys, linecache, weakref
 from pathlib import Path
 def resident():
@@ -152,6 +154,7 @@ print(stats.versions_held, stats.loads, count["compiled"], count["kernels"] < 50
 loader.cleanup_all(reset_taichi=True)
 print(counts()[3])
 """
+    )
     printed = lines_of(run_python(program, timeout=300))
     assert printed[0].startswith("True"), printed[0]
     assert printed[1].startswith("True"), printed[1]

@@ -6,7 +6,9 @@ import pytest
 
 from support import START, lines_of, run_python
 
-BEGIN = START + """
+BEGIN = (
+    START
+    + """
 def again(**settings):
     ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR, **settings)
 
@@ -19,6 +21,7 @@ def attempt(work):
 FIELD = "x = ti.field(ti.f32, 4)\\n@ti.kernel\\ndef put(v: ti.f32):\\n    for i in x:\\n        x[i] = v\\n" \\
         "@ti.kernel\\ndef total() -> ti.f32:\\n    s = 0.0\\n    for i in x:\\n        s += x[i]\\n    return s\\n"
 """
+)
 
 
 def run(body):
@@ -91,12 +94,15 @@ print(module.total())
 
 
 def test_before_any_init_one_clear_error():
-    program = BEGIN.replace("ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)\nloader", "loader") + """
+    program = (
+        BEGIN.replace("ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)\nloader", "loader")
+        + """
 module = loader.load(times(3), "k")
 attempt(lambda: module.f(1))
 again()
 print(module.f(1))
 """
+    )
     assert lines_of(run_python(program)) == ["RuntimeError True", "3.0"]
 
 

@@ -51,7 +51,9 @@ def noted(work):
     return run
 """
 
-TAICHI = STRESS + """
+TAICHI = (
+    STRESS
+    + """
 def text(value):
     return f"@ti.kernel\\ndef f(x: ti.types.ndarray(ndim=1)):\\n    for i in x:\\n        x[i] = {value}\\n"
 
@@ -104,6 +106,7 @@ loader.cleanup_all()
 loader.load(text(5), "after").f(x := np.zeros(1, np.float32))
 print(x[0])
 """
+)
 
 
 @pytest.mark.slow
@@ -112,14 +115,17 @@ def test_every_result_was_current_during_its_call():
     assert printed == ["0 True True", "5.0"]
 
 
-TOY = """
+TOY = (
+    """
 import numpy as np, rekernel
 from rekernel.languages import register
 from toy import Toy
 class ti: sync = staticmethod(lambda: None)
 register(Toy())
 loader = rekernel.KernelLoader()
-""" + STRESS + """
+"""
+    + STRESS
+    + """
 sys.setswitchinterval(1e-5)
 stories = [Story(f"id{n}") for n in range(4)]
 def load(story, value):
@@ -177,6 +183,7 @@ for thread in threads: thread.join()
 print("\\n".join(problems[:3]), file=sys.stderr)
 print(len(problems), min(counts) > 0, all(len(story.steps) > 20 for story in stories))
 """
+)
 
 
 def test_the_loader_alone_under_a_short_switch_interval():
@@ -184,7 +191,9 @@ def test_the_loader_alone_under_a_short_switch_interval():
 
 
 def test_the_same_text_from_many_threads_is_compiled_once():
-    program = START + """
+    program = (
+        START
+        + """
 import threading
 ti.sync()
 barrier = threading.Barrier(16)
@@ -202,11 +211,14 @@ for thread in threads: thread.join(60)
 stats = loader.stats()
 print(problems, set(results), stats.loads, loader.info("k").version, stats.languages["taichi"]["compiled"])
 """
+    )
     assert lines_of(run_python(program)) == ["[] {(3.0, 6.0)} 1 1 2"]
 
 
 def test_helpers_and_users_from_many_threads():
-    program = START + """
+    program = (
+        START
+        + """
 import threading
 ti.sync()
 helper = loader.load("@ti.func\\ndef h(x):\\n    return x * 1\\n", "helper")
@@ -249,11 +261,14 @@ x = np.zeros(1, np.float32)
 handles[2](x)
 print(problems[:3], x[0], any(thread.is_alive() for thread in threads))
 """
+    )
     assert lines_of(run_python(program)) == ["[] 39.0 False"]
 
 
 def test_a_load_on_another_thread_before_the_first_kernel_says_what_to_do():
-    program = START + """
+    program = (
+        START
+        + """
 import threading
 def work():
     try:
@@ -266,5 +281,6 @@ thread.join()
 ti.sync()
 print(loader.load(times(3), "k").f(1))
 """
+    )
     printed = [line for line in lines_of(run_python(program)) if line]
     assert printed in (["True", "3.0"], ["3.0", "3.0"])

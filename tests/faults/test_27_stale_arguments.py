@@ -17,8 +17,10 @@ def test_ten_thousand_calls_with_fresh_numbers_and_fresh_arrays(loader):
 
 
 def test_one_array_whose_content_shape_and_memory_change_in_place(loader):
-    text = "@ti.kernel\ndef f(x: ti.types.ndarray(ti.f64)) -> ti.f64:\n    s = 0.0\n" \
+    text = (
+        "@ti.kernel\ndef f(x: ti.types.ndarray(ti.f64)) -> ti.f64:\n    s = 0.0\n"
         "    for I in ti.grouped(x):\n        s += ti.cast(x[I], ti.f32)\n    return s\n"
+    )
     f = loader.load(text, "k").f
     x = np.arange(6.0)
     assert f(x) == 15

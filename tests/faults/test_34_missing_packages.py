@@ -33,7 +33,9 @@ loader = rekernel.KernelLoader()
     ],
 )
 def test_a_load_says_what_to_install(package, text, install):
-    program = BLOCK + f"""
+    program = (
+        BLOCK
+        + f"""
 for attempt in range(2):
     try:
         loader.load("{text}", "k")
@@ -42,12 +44,15 @@ for attempt in range(2):
         print(type(error).__name__, {package!r} in str(error), {install!r} in str(error), "doctor" in str(error))
 print(list(loader), len([m for m in sys.modules if m.startswith("_rekernel_live.")]))
 """
+    )
     printed = run_python(program, package).stdout.splitlines()
     assert printed == ["ToolchainError True True True"] * 2 + ["[] 0"]
 
 
 def test_everything_that_needs_no_package_works_without_it():
-    program = BLOCK + """
+    program = (
+        BLOCK
+        + """
 print([str(k) for k in rekernel.parse("@ti.kernel\\ndef f(x: ti.f32) -> ti.f32:\\n    return x\\n")])
 print(repr(loader), len(loader), loader.stats().ids)
 try:
@@ -61,6 +66,7 @@ from rekernel.languages import register
 register(Toy())
 print(loader.load("f() = 3", "t", language="toy").f())
 """
+    )
     printed = run_python(program, "taichi,quadrants,taichi_forge,torch,cupy,pystencils,IPython,rich,PIL").stdout
     assert printed.splitlines() == ["['f(x: ti.f32) -> ti.f32']", "<KernelLoader: 0 ids> 0 0", "2", "3"]
 

@@ -153,7 +153,9 @@ class C:
 
 def test_a_read_only_memory_map_is_no_crash(tmp_path):
     np.zeros(1000).tofile(tmp_path / "x")
-    program = START + f"""
+    program = (
+        START
+        + f"""
 x = np.memmap({str(tmp_path / "x")!r}, float, "r")
 f = loader.load(scale(2), "k").f
 for attempt in range(3):
@@ -163,4 +165,5 @@ for attempt in range(3):
         print("read-only" in str(error))
 f(np.memmap({str(tmp_path / "x")!r}, float, "r+"))
 """
+    )
     assert lines_of(run_python(program)) == ["True"] * 3

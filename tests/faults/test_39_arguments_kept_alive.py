@@ -158,7 +158,9 @@ def test_unloading_gives_the_arrays_of_a_text_back(ti, loader):
 
 
 def test_a_hundred_large_arrays_keep_the_memory_flat():
-    program = START + """
+    program = (
+        START
+        + """
 import gc, os
 from pathlib import Path
 def resident():
@@ -174,4 +176,5 @@ for n in range(100):
     del x
 print(resident() - before < 40)
 """
+    )
     assert lines_of(run_python(program)) == ["True"]

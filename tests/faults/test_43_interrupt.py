@@ -49,7 +49,9 @@ def others_can_load(work):
     return not thread.is_alive()
 """
 
-TOY = STEPPER + """
+TOY = (
+    STEPPER
+    + """
 from toy import Toy
 from rekernel.languages import register
 register(Toy())
@@ -81,6 +83,7 @@ while not finished:
     assert (f(), g(), loader["k"].f()) == (value, value, value), n
 print(interrupts == n - 1, n > 30)
 """
+)
 
 LOAD = 'loader.load(f"f() = {value + 1000}\\ng() = {value + 1000}", "k", language="toy")'
 WORKS = {
@@ -101,7 +104,10 @@ def test_at_every_line_of_the_loader(what):
     assert lines_of(run_python(program.replace("if USERS", "if False"), timeout=120)) == ["True True"]
 
 
-TAICHI = START + STEPPER + """
+TAICHI = (
+    START
+    + STEPPER
+    + """
 x = np.zeros(1, np.float32)
 def text(value):
     return f"@ti.kernel\\ndef f(x: ti.types.ndarray(ndim=1)):\\n    for i in x:\\n        x[i] = {value}\\n"
@@ -132,13 +138,16 @@ for n in range(1, lines + 20, max(1, lines // 60)):
 import gc; gc.collect()
 print(interrupts > 30, len([m for m in sys.modules if m.startswith("_rekernel_live.")]) <= 2)
 """
+)
 
 
 def test_at_many_lines_of_a_taichi_load():
     assert lines_of(run_python(TAICHI, timeout=180))[-1] == "True True"
 
 
-RANDOM = START + """
+RANDOM = (
+    START
+    + """
 import os, random, signal, sys, threading, time
 choose = random.Random(int(sys.argv[1]))
 x = np.zeros(1, np.float32)
@@ -167,6 +176,7 @@ for n in range(20):
     assert x[0] == value
 print(interrupts)
 """
+)
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -175,7 +185,9 @@ def test_at_random_times(seed):
 
 
 def test_an_interrupt_inside_the_users_text_leaves_nothing():
-    program = START + """
+    program = (
+        START
+        + """
 import gc, sys
 loader.load(times(3), "k").f(1)
 for n in range(5):
@@ -188,11 +200,14 @@ assert loader.info("k").error is None or True
 gc.collect()
 print(len([m for m in sys.modules if m.startswith("_rekernel_live.")]))
 """
+    )
     assert lines_of(run_python(program)) == ["out"] * 5 + ["1"]
 
 
 def test_an_interrupt_that_taichis_decorators_swallow_comes_out_all_the_same():
-    program = START + """
+    program = (
+        START
+        + """
 import os, signal, sys
 def trace(frame, event, argument):
     if frame.f_code.co_name == "_inside_class":
@@ -207,6 +222,7 @@ try:
 except KeyboardInterrupt:
     print(loader["k"].f(2), signal.getsignal(signal.SIGINT) is handler)
 """
+    )
     assert lines_of(run_python(program)) == ["6.0 True"]
 
 
@@ -233,9 +249,12 @@ print({n: signal.getsignal(n) for n in signal.valid_signals()} == handlers)
 
 
 def test_sigterm_ends_the_process_during_a_load():
-    program = START + """
+    program = (
+        START
+        + """
 import os, signal
 text = times(3) + "import os, signal\\nos.kill(os.getpid(), signal.SIGTERM)\\n"
 loader.load(text, "k")
 """
+    )
     run_python(program, returncode=-signal.SIGTERM)

@@ -12,7 +12,7 @@ from support import START, lines_of, run_python, times
 
 NAMES = {
     "blank": "a b",
-    "quotes": "it's \"quoted\"",
+    "quotes": 'it\'s "quoted"',
     "dollar": "$HOME ${x} `ls`",
     "umlaut": "über größe",
     "cyrillic": "ядро",
@@ -80,13 +80,17 @@ def test_a_working_directory_of_that_name(tmp_path, name):
     folder.mkdir()
     (folder / "local_tools.py").write_text("import taichi as ti\n@ti.func\ndef h(x):\n    return 2 * x\n")
     (folder / "k.py").write_text("import local_tools\n" + times("local_tools.h(1)"))
-    program = "import sys\nsys.path.insert(0, '')\n" + START + """
+    program = (
+        "import sys\nsys.path.insert(0, '')\n"
+        + START
+        + """
 print(loader.load_file("k.py").f(3))
 loader.save("saved file.json")
 print(rekernel.KernelLoader.load_saved("saved file.json")["k"].f(4))
 loader.load(times(5), "text")
 print(loader["text"].f(1))
 """
+    )
     assert lines_of(run_python(program, cwd=folder, TMPDIR=str(folder))) == ["6.0", "8.0", "5.0"]
     found = {path.name for path in folder.iterdir()} - {"__pycache__"}
     assert found == {"local_tools.py", "k.py", "saved file.json"}

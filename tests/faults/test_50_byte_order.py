@@ -19,11 +19,14 @@ TYPES = {"f8": "f64", "f4": "f32", "i4": "i32", "i8": "i64", "u2": "u16", "i2": 
 def module(ti):
     if ti.lang.impl.get_runtime().prog is None:
         ti.init(arch=ti.cpu, offline_cache=False, log_level=ti.ERROR)
-    text = "".join(
-        f"@ti.kernel\ndef {name}(x: ti.types.ndarray(ti.{name}, 1)):\n    for i in x:\n        x[i] += 1\n"
-        f"@ti.kernel\ndef read_{name}(x: ti.types.ndarray(ti.{name}, 1)) -> ti.{name}:\n    return x[0]\n"
-        for name in TYPES.values()
-    ) + "@ti.kernel\ndef any(x: ti.types.ndarray()):\n    for I in ti.grouped(x):\n        x[I] += 1\n"
+    text = (
+        "".join(
+            f"@ti.kernel\ndef {name}(x: ti.types.ndarray(ti.{name}, 1)):\n    for i in x:\n        x[i] += 1\n"
+            f"@ti.kernel\ndef read_{name}(x: ti.types.ndarray(ti.{name}, 1)) -> ti.{name}:\n    return x[0]\n"
+            for name in TYPES.values()
+        )
+        + "@ti.kernel\ndef any(x: ti.types.ndarray()):\n    for I in ti.grouped(x):\n        x[I] += 1\n"
+    )
     with rekernel.KernelLoader() as made:
         yield made.load(text, "order")
 

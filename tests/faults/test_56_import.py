@@ -30,7 +30,9 @@ repr(rekernel.kernels), rekernel.__all__
 
 
 def test_nothing_is_written_started_or_connected(tmp_path):
-    program = WATCHED + """
+    program = (
+        WATCHED
+        + """
 print(events)
 heavy = {"taichi", "quadrants", "taichi_forge", "cupy", "torch", "pystencils", "sympy", "tree_sitter", "IPython",
          "rich", "PIL", "watchfiles", "pkg_resources", "setuptools", "multiprocessing", "asyncio", "ssl", "http"}
@@ -38,6 +40,7 @@ print(sorted({m.split(".")[0] for m in set(sys.modules) - before} & heavy))
 import threading
 print(threading.active_count())
 """
+    )
     printed = run_python(program, cwd=tmp_path, PYTHONDONTWRITEBYTECODE="1").stdout.splitlines()
     assert printed == ["[]", "[]", "1"]
     assert list(tmp_path.iterdir()) == []

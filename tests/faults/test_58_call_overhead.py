@@ -30,7 +30,10 @@ for name in ("stat", "lstat", "listdir", "scandir", "open", "access", "readlink"
 
 
 def test_a_thousand_calls_of_a_taichi_kernel_touch_no_file():
-    program = QUIET + START + """
+    program = (
+        QUIET
+        + START
+        + """
 f = loader.load(scale(1), "k").f
 g = loader.load("import taichi\\n" + times(1), "g").f
 x = np.ones(3, np.float32)
@@ -45,11 +48,15 @@ watching = False
 events = [event for event in events if event[0] != "builtins.id"]  # Taichi asks for it
 print(sorted({event[0] for event in events}), events[:3])
 """
+    )
     assert lines_of(run_python(program)) == ["[] []"]
 
 
 def test_a_thousand_loads_of_the_same_text_touch_no_file():
-    program = QUIET + START + """
+    program = (
+        QUIET
+        + START
+        + """
 loader.load(scale(1), "k")
 loader.load(times(1))
 watching = True
@@ -59,6 +66,7 @@ for _ in range(1000):
 watching = False
 print(sorted({event[0] for event in events} - {"sys._getframe"}), loader.stats().unchanged)
 """
+    )
     assert lines_of(run_python(program)) == ["[] 2000"]
 
 

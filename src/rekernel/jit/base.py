@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
-from rekernel.errors import JitError
+from rekernel.errors import ArgumentTypeError, ArgumentValueError, JitError
 from rekernel.kernel import Kernel, Parameter
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class KernelWrapper(_native.Handle):
 
 
 _native.seal(KernelWrapper)
+_native.configure(argument_type_error=ArgumentTypeError, argument_value_error=ArgumentValueError)
 
 
 class JitBase(ABC):

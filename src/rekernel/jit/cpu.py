@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rekernel import _native, headers, key
+from rekernel import headers, key
 from rekernel.errors import Diagnostic, JitError, KernelSourceError, RekernelWarning
 from rekernel.jit.base import JitBase, KernelWrapper
+from rekernel.jit.loading import load
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, as_tuple, kernel_title, text_name
 from rekernel.objcache import AUTO, ObjectCache
@@ -66,7 +67,7 @@ class CpuJit(JitBase):
         module_builder: ExtensionModuleBuilderBase | None = None,
         emit_warnings: bool = False,
     ) -> None:
-        self._info = copy.copy(compiler_info)
+        self._info = _copied(compiler_info)
         self.objcache = objcache if isinstance(objcache, ObjectCache) else ObjectCache(objcache)
         self.module_builder = module_builder or LibraryBuilder()
         self.emit_warnings = emit_warnings
@@ -100,13 +101,15 @@ class CpuJit(JitBase):
     def compile_many(self, kernels: Sequence[Any]) -> tuple[KernelWrapper, ...]:
         """Compile several kernels as one unit: one run of the compiler."""
         values = tuple(_kernel(one) for one in kernels)
+        if not values:
+            return ()
         builder = self.module_builder
         if builder.artefact != "library":
             raise JitError(f"{type(builder).__name__} makes a Python module to export; a JIT needs a library")
         text = builder.render_module(values, "rekernel_unit")
         artefact = self.obtain(values, text, builder.include_dirs())
         name = kernel_title(values)
-        unit = Unit(_native.Library(artefact.data, name=name), values)
+        unit = Unit(load(artefact.data, name), values)
         wrappers = []
         for given, value in zip(kernels, values, strict=True):
             wrapper = builder.get_wrapper(value, unit)
@@ -191,6 +194,13 @@ class CpuJit(JitBase):
 
     def __repr__(self) -> str:
         return f"<CpuJit {self._info!r}, {self.objcache!r}>"
+
+
+def _copied(info: CompilerInfo | None) -> CompilerInfo | None:
+    try:
+        return copy.deepcopy(info)
+    except TypeError:  # a class of the user's that holds what cannot be copied, such as a lock
+        return copy.copy(info)
 
 
 def _kernel(given: Any) -> Kernel:

@@ -92,8 +92,9 @@ def _function(kernel: Kernel) -> str:
         if kernel.policy == "pystencils":
             rows = [*(["*"] if rows else []), *rows, "**ignored: object"]
         arguments = ", ".join(rows)
-    doc = inspect.cleandoc(kernel.doc or str(kernel)).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    body = textwrap.indent(f'"""{doc}\n"""' if "\n" in doc or doc.endswith('"') else f'"""{doc}"""', "    ")
+    doc = inspect.cleandoc(kernel.doc or str(kernel)).replace("\\", "\\\\")
+    doc = doc.replace('"', '\\"') if '"""' in doc or doc.endswith('"') else doc
+    body = textwrap.indent(f'"""{doc}\n"""' if "\n" in doc else f'"""{doc}"""', "    ")
     return f"def {function_name(kernel)}({arguments}) -> {_result(kernel.returns)}:\n{body}\n"
 
 
