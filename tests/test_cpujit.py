@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import rekernel
+import rekernel.jit
 from jitkernels import (
     AXPY,
     COUNT,
@@ -31,15 +34,12 @@ from jitkernels import (
     pointer,
     without_compilers,
 )
-from support import run_python
-
-import rekernel
-import rekernel.jit
 from rekernel.jit import AUTO, ClangInfo, CompilerInfo, CpuJit, GccInfo, JitBase, JitError, KernelWrapper, NoJit, no_jit
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import LibraryBuilder
 from rekernel.objcache import ObjectCache
 from rekernel.pymodule import PythonModuleBuilder
+from support import run_python
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import rekernel
 from jitkernels import (
     AXPY,
     COUNT,
@@ -31,8 +33,6 @@ from jitkernels import (
     value,
     without_compilers,
 )
-
-import rekernel
 from rekernel.errors import ToolchainError
 from rekernel.jit import CpuJit
 from rekernel.jit.export import export, stub

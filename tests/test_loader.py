@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import types
+import weakref
 from pathlib import Path
 
 import pytest
@@ -489,3 +491,29 @@ def test_info_takes_modules_and_kernels_of_a_loader(loader: KernelLoader) -> Non
 def test_info_refuses_anything_else() -> None:
     with pytest.raises(TypeError, match="a module or a kernel that a loader gave out, not module"):
         rekernel.info(types)
+
+
+def test_a_list_of_the_namespace_that_was_changed_in_place_is_no_unchanged_load(toy: Toy, loader: KernelLoader) -> None:
+    space = {"terms": [1, 2]}
+    text = "step(x) = x + sum(terms)"
+    step = loader.load(text, "heat", language="toy", namespace=space).step
+    loader.load(text, "heat")
+    assert (step(0), step.version) == (3, 1)
+    space["terms"][0] = 10
+    loader.load(text, "heat")
+    assert (step(0), step.version) == (12, 2)
+
+
+def test_history_holds_no_namespace(toy: Toy, loader: KernelLoader) -> None:
+    class Big:
+        """Stands for an array."""
+
+    kept = []
+    for number in range(5):
+        big = Big()
+        kept.append(weakref.ref(big))
+        loader.load(f"step(x) = x + {number} + (0 if big else 1)", "heat", language="toy", namespace={"big": big})
+        del big
+    toy.log.clear()
+    gc.collect()
+    assert [one() is None for one in kept] == [True, True, True, False, False]

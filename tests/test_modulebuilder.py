@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import rekernel
 from jitkernels import (
     AXPY,
     COUNT,
@@ -33,8 +35,6 @@ from jitkernels import (
     state,
     value,
 )
-
-import rekernel
 from rekernel.jit import CpuJit, ExtensionModuleBuilderBase
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import LibraryBuilder, Unit, as_tuple, entry_symbol, kernel_title

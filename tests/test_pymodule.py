@@ -8,6 +8,7 @@ import inspect
 import itertools
 import re
 import sysconfig
+import threading
 import warnings
 from array import array as python_array
 from dataclasses import replace
@@ -16,18 +17,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from jitkernels import (
     AXPY,
     COUNT,
     ECHO_TYPES,
     ECHOES,
     JACOBI,
-    KICK,
     PARTICLE,
     PLAIN,
-    ROTATE,
     THREADS,
-    THROWS,
     TOTAL,
     WAVE,
     array,
@@ -42,12 +41,11 @@ from jitkernels import (
     stride,
     value,
 )
-from support import run_python
-
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import Unit
 from rekernel.pymodule import PythonModuleBuilder, function_name, literal, module_name
+from support import run_python
 
 INCLUDES = [sysconfig.get_path("include"), sysconfig.get_path("platinclude")]
 FIXED = Kernel(
@@ -74,7 +72,18 @@ MANY = Kernel(
     code=f"int many({', '.join(f'int a{i}' for i in range(40))}) {{ return {' + '.join(f'a{i}' for i in range(40))}; }}\n",
     slots=tuple(value(f"a{i}") for i in range(40)),
 )  # fmt: skip
-KERNELS = (*PLAIN, FIXED, NARROW, PAIRS, KEYWORDS, NOTHING, MANY)
+MEDDLE = Kernel(
+    "meddle", (array("x"),), "cpp", slots=(pointer("x"),),
+    code="#include <cfenv>\nvoid meddle(const double *) { std::fesetround(FE_UPWARD); throw 1; }\n",
+)  # fmt: skip
+WAITS = Kernel(
+    "waits", (array("flags", "int32", written=True), scalar("turns", "int64")), "cpp", returns="int32",
+    code="int waits(int *flags, long long turns) {\n    __atomic_store_n(&flags[0], 1, __ATOMIC_SEQ_CST);\n"
+         "    for (long long i = 0; i < turns; ++i)\n        if (__atomic_load_n(&flags[1], __ATOMIC_SEQ_CST)) return 1;\n"
+         "    return 0;\n}\n",
+    slots=(pointer("flags"), value("turns")),
+)  # fmt: skip
+KERNELS = (*PLAIN, MEDDLE, WAITS, FIXED, NARROW, PAIRS, KEYWORDS, NOTHING, MANY)
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
 
@@ -342,6 +351,30 @@ def test_random_pairs_overlap_alike(both):
         assert (kind == "raised") == np.shares_memory(a, b), rest
         kinds.add(kind)
     assert kinds == {"raised", "returned"}
+
+
+def test_the_floating_point_environment_stays(both):
+    third = 1 / float("3")
+    for size in (1, 20_000):
+        with pytest.raises(RuntimeError, match=r"meddle\(\): int"):
+            both[0].meddle(np.zeros(size))
+        assert 1 / float("3") == third
+        assert -1 / float("3") == -third
+
+
+@pytest.mark.parametrize(("size", "turns"), [(16384, 3 * 10**10), (16383, 3 * 10**7)])
+def test_the_gil_is_released_for_real_work_only(both, size, turns):
+    flags = np.zeros(size, "i4")
+
+    def answer():
+        while not flags[0]:
+            pass
+        flags[1] = 1
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert both[0].waits(flags, turns) == (size == 16384)
+    thread.join()
 
 
 # ---- records ----

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit import loader, start, ti  # noqa: F401  # a fixture is used by its name
 
+from kit import loader, start, ti
 from rekernel import KernelLoader, KernelSourceError, info
 
 PLAIN = "@ti.kernel\ndef one(x: ti.types.ndarray()):\n    for i in x:\n        x[i] = 1\n"
@@ -123,12 +123,12 @@ class C:
     old = m.C()
     old.go()
     start()
-    with pytest.raises(RuntimeError, match="C: the object was made before ti.init ended its program"):
+    with pytest.raises(RuntimeError, match=r"C: the object was made before ti\.init ended its program"):
         old.go()
     new = m.C()
     new.go()
     assert new.f[0] == 1
-    with pytest.raises(RuntimeError, match="made before ti.init"):
+    with pytest.raises(RuntimeError, match=r"made before ti\.init"):
         old.go()
 
 
@@ -156,7 +156,7 @@ def main():
         assert first.f[0] == 2
         second = main()
         assert second.f[0] == 2
-        with pytest.raises(RuntimeError, match="made before ti.init"):
+        with pytest.raises(RuntimeError, match=r"made before ti\.init"):
             first.go()
         second.go()
         assert second.f[0] == 3

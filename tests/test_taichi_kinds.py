@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-from kit import loader, ti  # noqa: F401  # a fixture is used by its name
+from kit import loader, ti
 
 
 def test_functions_real_functions_and_several_kernels_of_one_text(loader):

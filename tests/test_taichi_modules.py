@@ -6,8 +6,8 @@ import os
 import sys
 
 import pytest
-from kit import loader, ti  # noqa: F401  # a fixture is used by its name
 
+from kit import loader, ti
 from rekernel import KernelSourceError, info
 
 TEXT = "import rk_local_helper as h\n@ti.kernel\ndef f() -> ti.f32:\n    return h.twice(3.0)\n"

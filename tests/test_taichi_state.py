@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit import loader, ti  # noqa: F401  # a fixture is used by its name
+
+from kit import loader, ti
 
 BASE = """
 n = 8

@@ -23,6 +23,7 @@ from rekernel.values import Version
 
 if TYPE_CHECKING:
     from rekernel.handle import KernelHandle
+    from rekernel.namespace import Borrowed
 
 
 @dataclass(eq=False)
@@ -35,7 +36,7 @@ class Edition:
     built: Built
     language: Language
     namespace: Mapping[str, Any] | None
-    borrowed: Mapping[str, Any]
+    borrowed: Borrowed
     """What the namespace had for the names that the text wants, as it was given (before resolving)."""
     helpers: Mapping[Live, Edition]
     """The helpers that the text uses, with the versions it was built over."""
@@ -53,18 +54,20 @@ class Edition:
 
 @dataclass(frozen=True)
 class Past:
-    """What is remembered of a version whose callables may be gone: enough to build it again."""
+    """What is remembered of a version whose callables may be gone: enough to build it again.
+
+    Not its namespace, which may hold arrays: that belongs to the id, and the live version has it.
+    """
 
     version: Version
     source: Source
-    namespace: Mapping[str, Any] | None
     undo_to: int | None
     derived: bool
 
     @classmethod
     def of(cls, edition: Edition) -> Past:
         """Take from a version what is to be remembered."""
-        return cls(edition.version, edition.source, edition.namespace, edition.undo_to, edition.derived)
+        return cls(edition.version, edition.source, edition.undo_to, edition.derived)
 
 
 class Live:

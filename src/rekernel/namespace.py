@@ -26,22 +26,45 @@ _OTHERS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
 }  # fmt: skip
 
 
-def lookup(namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> dict[str, Any]:
+class Borrowed(dict[str, Any]):
+    """What a namespace had for the names that a text wants, and what its lists and dicts held then."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.contents = {name: _items(value) for name, value in values.items() if type(value) in (list, dict, set)}
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    if type(value) is dict:
+        return (*value.keys(), *value.values()) if len(value) <= _MOST else ()
+    return tuple(value) if len(value) <= _MOST else ()
+
+
+def lookup(namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> Borrowed:
     """Return what the namespace has for the names that a text wants. The namespace is read, never written."""
-    if namespace is None:
-        return {}
-    return {name: namespace[name] for name in wants if name in namespace}
+    return Borrowed({} if namespace is None else {name: namespace[name] for name in wants if name in namespace})
 
 
-def same(borrowed: Mapping[str, Any], namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> bool:
-    """Whether the namespace still has the same values for the names that a text wants."""
+def same(borrowed: Borrowed, namespace: Mapping[str, Any] | None, wants: Iterable[str]) -> bool:
+    """Whether the namespace still has the same values for the names that a text wants.
+
+    Objects are compared by identity (arrays and fields may have changed their data: that is what they are for),
+    plain constants by value, lists and dicts by what they hold.
+    """
     if namespace is None:
         return not borrowed
     for name in wants:
-        old, new = borrowed.get(name, MISSING), namespace.get(name, MISSING)
-        if old is not new and not (type(old) is type(new) and isinstance(old, _PLAIN) and old == new):
+        if not _is_same(borrowed.get(name, MISSING), namespace.get(name, MISSING)):
+            return False
+    for name, old in borrowed.contents.items():
+        new = _items(namespace[name])
+        if len(old) != len(new) or not all(map(_is_same, old, new)):
             return False
     return True
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    return old is new or (type(old) is type(new) and isinstance(old, _PLAIN) and bool(old == new))
 
 
 class View(SimpleNamespace):

@@ -81,8 +81,9 @@ def _kept(live: Live, target: int) -> Edition | None:
 
 def _job_of(live: Live, past: Past) -> Job:
     source, number = past.source, live.loader()._number(live.kernel_id)
+    namespace = None if live.current is None else live.current.namespace
     job = Job(
-        source.text, live.kernel_id, source.language, past.namespace, source.filename, source.first_line,
+        source.text, live.kernel_id, source.language, namespace, source.filename, source.first_line,
         True, True, dict(source.options), restores=past.version.number, undo_to=past.undo_to, derived=past.derived,
     )  # fmt: skip
     job.language, job.source = languages()[source.language], source

@@ -101,6 +101,8 @@ class _Unit:
         finished = call(command, self.place)
         if finished.returncode:
             self._refuse(finished, "compile")
+        if not os.path.exists(os.path.join(self.place, "unit.o")):
+            raise toolchain_error(f"{self.toolchain.driver} is no C++ compiler: it was asked for an object and made none")
         return finished
 
     def link(self, cxx: bool | None, allow_undefined: bool) -> Finished:

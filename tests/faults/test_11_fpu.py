@@ -18,9 +18,9 @@ PROBE = Kernel(
     "probe", (), "cpp", returns="uint64",
     code="unsigned long long probe() {\n#if defined(__x86_64__)\n    unsigned short x87;\n"
          '    __asm__ volatile("fnstcw %0" : "=m"(x87));\n'
-         "    return (unsigned long long)__builtin_ia32_stmxcsr() << 16 | x87;\n#else\n    return 0;\n#endif\n}\n",
+         "    return (unsigned long long)(__builtin_ia32_stmxcsr() & 0xffc0u) << 16 | x87;\n#else\n    return 0;\n#endif\n}\n",
 )  # fmt: skip
-"""Control words of SSE and x87."""
+"""Control words of SSE and x87, without what Python's own computing leaves in them."""
 MEDDLE = Kernel(
     "meddle", (scalar("how", "int32"),), "cpp", slots=(value("how"),),
     code="#include <cfenv>\n#include <stdexcept>\nvoid meddle(int how) {\n    std::fesetround(FE_UPWARD);\n"

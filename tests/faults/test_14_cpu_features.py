@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 from jitkernels import constant, each_compiler
@@ -62,11 +63,9 @@ def test_the_compiler_gets_concrete_flags_never_native(info):
 @each_compiler
 def test_what_the_compiler_resolves_is_part_of_the_key(info, tmp_path, monkeypatch):
     # The same features by the system's account, but a compiler that makes other flags of them.
-    from dataclasses import replace
-
-    cache = ObjectCache(tmp_path)
-    real = probe.probe
-    assert CpuJit(info, cache).compile(constant(1)).rebuilt_because == "new"
-    monkeypatch.setattr(probe, "probe", lambda *args: replace(real(*args), native=("-march=x86-64",)))
-    assert CpuJit(info, cache).compile(constant(1)).rebuilt_because == "new"
-    assert CpuJit(info, cache).compile(constant(1)).from_cache
+    said = []
+    for flags in (("-march=x86-64-v2",), ("-march=x86-64",), ("-march=x86-64-v2",)):
+        shutil.rmtree(tmp_path / "probes", ignore_errors=True)
+        monkeypatch.setattr(probe, "native_flags", lambda command, flags=flags: flags)
+        said.append(Machine(monkeypatch, tmp_path, "the same").reason(info))
+    assert said == ["new", "new", None]
