@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from rekernel.compilers import ClangInfo, CompilerInfo, GccInfo
 from rekernel.errors import ToolchainError
 from rekernel.kernel import Kernel, Parameter, Slot

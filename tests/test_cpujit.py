@@ -61,7 +61,11 @@ def test_kernels_compute_what_they_should(info):
 
     src = rng.random((20, 30))
     step = jit.compile(JACOBI)
-    for dst, view in ((np.zeros((20, 30)), src), (np.zeros((20, 30), order="F"), src), (np.zeros((20, 30)), src[::-1, ::-1])):
+    for dst, view in (
+        (np.zeros((20, 30)), src),
+        (np.zeros((20, 30), order="F"), src),
+        (np.zeros((20, 30)), src[::-1, ::-1]),
+    ):
         step(dst, src=view)
         np.testing.assert_array_equal(dst[1:-1, 1:-1], jacobi(view))
 
@@ -212,7 +216,10 @@ y = np.ones(2)
 wrappers[0](y, y.copy(), 1)
 print(json.dumps([[w.from_cache for w in wrappers], y.tolist()]))
 """
-    said = [json.loads(run_python(program, turn, REKERNEL_CACHE_DIR=str(tmp_path / "cache")).stdout) for turn in ("first", "second")]
+    said = [
+        json.loads(run_python(program, turn, REKERNEL_CACHE_DIR=str(tmp_path / "cache")).stdout)
+        for turn in ("first", "second")
+    ]
     assert said == [[[False] * 3, [2, 2]], [[True] * 3, [2, 2]]]
 
 
@@ -535,9 +542,8 @@ PYSTENCILS = ["CpuJit", "JitBase", "KernelWrapper", "NoJit", "no_jit", "Compiler
 def test_the_names_of_pystencils():
     assert [name for name in PYSTENCILS if not hasattr(rekernel.jit, name)] == []
     from rekernel.jit.cpujit import ExtensionModuleBuilderBase
-    from rekernel.jit.error import JitError as error
 
-    assert error is JitError
+    assert rekernel.jit.error.JitError is JitError
     assert ExtensionModuleBuilderBase is rekernel.ExtensionModuleBuilderBase
     assert rekernel.jit.cpu.CpuJit is CpuJit
 

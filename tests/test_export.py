@@ -191,9 +191,11 @@ print(all(results), len(results))
 # ---- refusals ----
 
 
-@pytest.mark.parametrize("name", ["", "a b", "1x", "a.b", "../x", "class", "None", "math", "json", "sys", "numpy", "_ast"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "1x", "a.b", "../x", "class", "None", "math", "json", "sys", "numpy", "_ast"]
+)
 def test_names_that_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match="hide|identifier"):
+    with pytest.raises(ValueError, match=r"hide|identifier"):
         export(CpuJit(objcache=None), [AXPY], tmp_path / "no", name)
     assert not (tmp_path / "no").exists()
 
@@ -290,7 +292,9 @@ kernels.kick(np.zeros(3, [("mass", "f8")]))
 kernels.odd(3)
 """
     assert checked(tmp_path, program) == "Success: no issues found in 1 source file\n"
-    said = checked(tmp_path, program + 'kernels.axpy(y, y)\nkernels.axpy("y", y, 1)\nkernels.echo_int8(1.5)\nkernels.none\n')
+    said = checked(
+        tmp_path, program + 'kernels.axpy(y, y)\nkernels.axpy("y", y, 1)\nkernels.echo_int8(1.5)\nkernels.none\n'
+    )
     assert said.count("error:") == 4
     assert all(word in said for word in ("call-arg", "arg-type", "attr-defined"))
 
@@ -298,7 +302,13 @@ kernels.odd(3)
 def test_stubs_are_python_and_carry_the_docstrings():
     import ast
 
-    kernels = [*PLAIN, replace(AXPY, name="two.words", doc='a """ b \\'), replace(AXPY, name="end", doc='x"""'), COUNT, ROTATE]
+    kernels = [
+        *PLAIN,
+        replace(AXPY, name="two.words", doc='a """ b \\'),
+        replace(AXPY, name="end", doc='x"""'),
+        COUNT,
+        ROTATE,
+    ]
     tree = ast.parse(stub(kernels))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert ast.get_docstring(functions["axpy"]) == AXPY.doc

@@ -60,7 +60,12 @@ print(hashlib.blake2b("\\0".join(texts).encode()).hexdigest())
 def test_the_text_does_not_depend_on_the_process(tmp_path):
     said = set()
     for seed in ("0", "1", "4711"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": str(tmp_path)}
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(Path(__file__).parent),
+            "TMPDIR": str(tmp_path),
+        }
         cwd = tmp_path / seed
         cwd.mkdir()
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, cwd=cwd, capture_output=True, text=True)
@@ -154,7 +159,9 @@ BODY = "int ends() { return 5; }"
 
 
 @needs_compiler
-@pytest.mark.parametrize("end", ["", "\n", " // comment", " // comment \\", "\n#define X \\", "\n#define X \\\n", " /* */", "\r\n", "\n\t"])
+@pytest.mark.parametrize(
+    "end", ["", "\n", " // comment", " // comment \\", "\n#define X \\", "\n#define X \\\n", " /* */", "\r\n", "\n\t"]
+)
 def test_a_text_may_end_anyhow(end):
     for builder in BUILDERS:
         kernel = Kernel("ends", (), "cpp", code=BODY + end, returns="int32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import doctest
 import importlib.util
 import inspect
 import itertools
@@ -41,6 +42,7 @@ from jitkernels import (
     stride,
     value,
 )
+from rekernel import modulebuilder, moduletables, pymodule
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import Unit
@@ -193,9 +195,26 @@ def arrays_of(dtype):
     read_only = base[:6].copy()
     read_only.flags.writeable = False
     raw = np.zeros(24 * base.itemsize + 1, "u1")[1:].view(dtype)
-    yield from (base, base[:6], base[::2], base[::-1], base[:0], base[:1], base[3], base.reshape(4, 6), base.reshape(4, 6).T)
+    yield from (
+        base,
+        base[:6],
+        base[::2],
+        base[::-1],
+        base[:0],
+        base[:1],
+        base[3],
+        base.reshape(4, 6),
+        base.reshape(4, 6).T,
+    )
     yield from (base.reshape(2, 3, 4), base.reshape(4, 6)[:, ::2], base.reshape(6, 4)[::2, 1:], base.reshape(24, 1))
-    yield from (base.reshape(1, 24), base[:1].reshape(1, 1, 1), np.array(base[3]), np.zeros((0, 5), dtype), read_only, raw)
+    yield from (
+        base.reshape(1, 24),
+        base[:1].reshape(1, 1, 1),
+        np.array(base[3]),
+        np.zeros((0, 5), dtype),
+        read_only,
+        raw,
+    )
     yield from (np.broadcast_to(base[:1], 6), np.broadcast_to(base[:6], (4, 6)), base.astype(base.dtype.newbyteorder()))
     yield from (np.lib.stride_tricks.as_strided(base, (3,), (1,)), base.reshape(4, 6).copy("F"), base[3:4, None, None])
     yield from (memoryview(base), memoryview(base).toreadonly(), base.tolist(), base.reshape(4, 6).view(np.matrix))
@@ -230,7 +249,9 @@ def test_other_objects_in_the_place_of_an_array(both, name):
         if name == "total" and foreign is not None and np.asarray(foreign).nbytes < 16:
             continue
         if parameter.kind == "array":
-            kwargs = {p.name: good.get(p.name, np.zeros(1, "f8,f8")) for p in kernel.parameters} | {parameter.name: foreign}
+            kwargs = {p.name: good.get(p.name, np.zeros(1, "f8,f8")) for p in kernel.parameters} | {
+                parameter.name: foreign
+            }
             same(both, name, lambda kwargs=kwargs: ((), kwargs))
 
 
@@ -272,7 +293,9 @@ def test_results(both):
 
     src, dst = rng.random((9, 14)), np.zeros((14, 9)).T
     module.heat_jacobi(dst[::-1], src[::-1])
-    np.testing.assert_allclose(dst[1:-1, 1:-1], 0.25 * (src[:-2, 1:-1] + src[2:, 1:-1] + src[1:-1, :-2] + src[1:-1, 2:]))
+    np.testing.assert_allclose(
+        dst[1:-1, 1:-1], 0.25 * (src[:-2, 1:-1] + src[2:, 1:-1] + src[1:-1, :-2] + src[1:-1, 2:])
+    )
 
     assert module.total(np.arange(8, dtype="f4").reshape(2, 2, 2)) == 6.0
     z = np.array([1, 2j], "c8")
@@ -505,9 +528,13 @@ def test_the_text_gives_no_warning(info, standard):
 
 @needs_compiler
 def test_macros_of_the_kernels_break_nothing(tmp_path):
-    words = "N name kind count call what view slots double_ kernel out value text size error self real release raise bind"
+    words = (
+        "N name kind count call what view slots double_ kernel out value text size error self real release raise bind"
+    )
     macros = "".join(f"#define {word} 1 +\n" for word in words.split())
-    kernel = Kernel("macros", (), "cpp", code=f"{macros}int macros() {{ return N 1; }}\n", returns="int32", function="macros")
+    kernel = Kernel(
+        "macros", (), "cpp", code=f"{macros}int macros() {{ return N 1; }}\n", returns="int32", function="macros"
+    )
     assert build([kernel], "macros_module", tmp_path).macros() == 2
 
 
@@ -553,3 +580,10 @@ def test_literals_are_plain_ascii():
 def test_a_table_that_contradicts_itself_is_refused():
     with pytest.raises(ValueError, match="unknown parameter 'z'"):
         PythonModuleBuilder().render_module(replace(AXPY, slots=(pointer("z"),)), "m")
+
+
+@pytest.mark.parametrize("module", [pymodule, moduletables, modulebuilder], ids=lambda module: module.__name__)
+def test_the_examples_in_the_docstrings(module):
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0

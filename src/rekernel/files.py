@@ -58,6 +58,8 @@ def persist(action: Callable[[], _T], parent: str = "") -> _T:
             if not parent:
                 raise
             make_private(parent)
+            if pause == _PAUSES[0]:
+                continue  # usual in a young cache, and nothing to wait for
         except OSError as error:
             if error.errno not in _PASSING:
                 raise

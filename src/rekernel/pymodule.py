@@ -11,39 +11,22 @@ Arrays come by the buffer protocol, so NumPy's headers are not needed and any Nu
 from __future__ import annotations
 
 import keyword
-import re
 import sys
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from rekernel.kernel import Kernel
-from rekernel.modulebuilder import (
-    ExtensionModuleBuilderBase,
-    LibraryBuilder,
-    Unit,
-    abi_text,
-    as_tuple,
-    entry_symbol,
-)
+from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, abi_text, as_tuple
+from rekernel.moduletables import function_name, limits, literal, tables
 
 if TYPE_CHECKING:
-    from rekernel._native import _FunctionParameter, _FunctionSlot
     from rekernel.jit.base import KernelWrapper
 
 __all__ = ["PythonModuleBuilder", "function_name", "module_name"]
 
 _PARTS = ("tables", "words", "scalars", "arrays", "overlap", "call")
 _HEADERS = ("exception", "typeinfo", "cxxabi.h", "fenv.h", "stdio.h", "stdlib.h", "string.h")
-_ELEMENTS = {
-    name: place
-    for place, name in enumerate(
-        ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-         "complex64", "complex128"), start=1,
-    )
-}  # fmt: skip
-"""The numbers of ``Element`` in tables.hpp."""
-_SLOTS = {"pointer": "p", "shape": "n", "stride": "s", "scalar": "v"}
 
 #: The start of the unit. Python's own headers are not written for -Wconversion.
 _START = """#line 1 "rekernel module"
@@ -96,11 +79,12 @@ class PythonModuleBuilder(ExtensionModuleBuilderBase):
         names = [function_name(one) for one in kernels]
         if len(set(names)) < len(names):
             raise ValueError(f"two kernels of one module have the same name: {', '.join(names)}")
-        parts = [_START, *_includes(kernels), abi_text(), _limits(kernels)]
+        parts = [_START, *_includes(kernels), abi_text(), limits(kernels)]
         parts += [_part(name) for name in _PARTS]
         parts += ['#line 1 "rekernel module"\nnamespace rekernel_module {\n']
-        parts += [_tables(one, index) for index, one in enumerate(kernels)]
-        parts += [_methods(kernels), _finish(kernels, module_name), LibraryBuilder().render_module(kernels, module_name)]
+        parts += [tables(one, index) for index, one in enumerate(kernels)]
+        parts += [_methods(kernels), _finish(kernels, module_name)]
+        parts += [LibraryBuilder().render_module(kernels, module_name)]
         return "\n".join(parts)
 
     def get_wrapper(self, kernel: Kernel, module: Any) -> KernelWrapper:
@@ -109,17 +93,6 @@ class PythonModuleBuilder(ExtensionModuleBuilderBase):
 
         imported = module.library if isinstance(module, Unit) else module
         return KernelWrapper.over(kernel, getattr(imported, function_name(kernel)))
-
-
-def function_name(kernel: Kernel) -> str:
-    """Return the name that a kernel has in a module: its own, made an identifier.
-
-    >>> [function_name(Kernel(name, (), "cpp")) for name in ("step", "heat.step", "2d", "lambda")]
-    ['step', 'heat_step', '_2d', 'lambda_']
-    """
-    name = re.sub(r"\W", "_", kernel.name)
-    name = name if name.isidentifier() else f"_{name}"
-    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def module_name(kernels: Sequence[Kernel]) -> str:
@@ -137,17 +110,6 @@ def hides_a_module(name: str) -> bool:
     return name in sys.stdlib_module_names or name in sys.builtin_module_names or name in ("numpy", "rekernel")
 
 
-def literal(text: str) -> str:
-    """Return a text as a C string literal, the same for every compiler and encoding.
-
-    >>> print(literal('a "b"\\n\u00e9?'))
-    "a \\"b\\"\\n\\303\\251\\?"
-    """
-    named = {0x0A: "\\n", 0x22: '\\"', 0x5C: "\\\\", 0x3F: "\\?"}  # ?: trigraphs
-    encoded = text.encode("utf-8", "replace")
-    return '"' + "".join(named.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in encoded) + '"'
-
-
 def _part(name: str) -> str:
     file = resources.files("rekernel").joinpath(f"include/rekernel/pymodule/{name}.hpp")
     return f'#line 1 "rekernel/pymodule/{name}.hpp"\n{file.read_text(encoding="utf-8")}'
@@ -158,102 +120,6 @@ def _includes(kernels: Sequence[Kernel]) -> list[str]:
     if any(kernel.openmp for kernel in kernels):
         lines += ["#include <pthread.h>", "#define REKERNEL_MODULE_OPENMP"]
     return lines
-
-
-def _limits(kernels: Sequence[Kernel]) -> str:
-    """Return how much room a call needs at most."""
-    rows = {
-        "most_parameters": max(len(kernel.parameters) for kernel in kernels),
-        "most_slots": max(len(kernel.slots) for kernel in kernels),
-        "most_extents": max(len(_extents(kernel)) for kernel in kernels),
-    }
-    constants = "".join(f"constexpr int {name} = {max(count, 1)};\n" for name, count in rows.items())
-    return f'#line 1 "rekernel module"\nnamespace rekernel_module {{\n{constants}}}\n'
-
-
-def _extents(kernel: Kernel) -> dict[str, int]:
-    """Return the numbers of the named extents."""
-    named = dict.fromkeys(e for p in kernel.parameters for e in p.shape if isinstance(e, str))
-    return {name: number for number, name in enumerate(named)}
-
-
-def _tables(kernel: Kernel, index: int) -> str:
-    """Return the constants that describe one kernel, and the declaration of its entry point."""
-    from rekernel.jit.calltable import rows
-
-    parameters, slots = rows(kernel)
-    extents = _extents(kernel)
-    symbol = entry_symbol(kernel, index)
-    texts = [
-        f'extern "C" __attribute__((visibility("default"), noinline)) __INT32_TYPE__ {symbol}(rk_call *);\n',
-        *(_axes(row, f"{index}_{place}", extents) for place, row in enumerate(parameters) if len(row) > 4),
-        *(_fields(row, f"{index}_{place}") for place, row in enumerate(parameters) if len(row) > 4),
-        _array("Parameter", f"parameters_{index}", [_parameter(r, f"{index}_{i}") for i, r in enumerate(parameters)]),
-        _array("Slot", f"slots_{index}", [_slot(row) for row in slots]),
-        _array("const char *", f"extents_{index}", [literal(name) for name in extents]),
-    ]
-    values = [
-        literal(function_name(kernel)),
-        *_counted(f"parameters_{index}", len(parameters)), *_counted(f"slots_{index}", len(slots)),
-        *_counted(f"extents_{index}", len(extents)), symbol, _element(kernel.returns or ""),
-        _flag(kernel.policy == "pystencils"), _flag(kernel.openmp),
-    ]  # fmt: skip
-    return "".join([*texts, f"constexpr Kernel kernel_{index} = {{{', '.join(values)}}};\n"])
-
-
-def _array(kind: str, name: str, rows: Sequence[str]) -> str:
-    return f"constexpr {kind} {name}[] = {{{', '.join(rows)}}};\n" if rows else ""
-
-
-def _counted(name: str, count: int) -> tuple[str, str]:
-    return name if count else "nullptr", str(count)
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _element(dtype: str) -> str:
-    return f"static_cast<Element>({_ELEMENTS[dtype]})" if dtype else "Element::none"
-
-
-def _axes(row: _FunctionParameter, place: str, extents: dict[str, int]) -> str:
-    _, _, _, _, itemsize, ndim, shape, strides, *_ = row  # type: ignore[misc]
-    rank = max(ndim, 0)
-    made = []
-    for extent, stride in zip(shape or (None,) * rank, strides or (None,) * rank, strict=True):
-        fixed = extent if isinstance(extent, int) else -1
-        name = extents[extent] if isinstance(extent, str) else -1
-        made.append(f"{{{fixed}, {name}, {_flag(stride is not None)}, {(stride or 0) * itemsize}}}")
-    return _array("Axis", f"axes_{place}", made)
-
-
-def _fields(row: _FunctionParameter, place: str) -> str:
-    rows = [f"{{{literal(name)}, {_element(dtype)}, {offset}}}" for name, dtype, offset in row[12]]  # type: ignore[misc]
-    return _array("Field", f"fields_{place}", rows)
-
-
-def _parameter(row: _FunctionParameter, place: str) -> str:
-    name, kind, shown, dtype = row[:4]
-    first = f"{literal(name)}, {literal(shown)}, {_element(dtype)}"
-    if kind == "scalar":
-        return f"{{{first}, false, false, false, false, 0, 0, 0, nullptr, nullptr, 0}}"
-    itemsize, ndim, shape, _, trailing, contiguous, written, restrict, fields = row[4:]  # type: ignore[misc]
-    least = ndim
-    while trailing and shape[least - 1] == 1:  # of any other extent there would be memory to miss
-        least, trailing = least - 1, trailing - 1
-    flags = ", ".join(map(_flag, (True, contiguous, written, restrict)))
-    axes = f"axes_{place}" if ndim > 0 else "nullptr"
-    return f"{{{first}, {flags}, {ndim}, {least}, {itemsize}, {axes}, {_counted_fields(place, len(fields))}}}"
-
-
-def _counted_fields(place: str, count: int) -> str:
-    return ", ".join(_counted(f"fields_{place}", count))
-
-
-def _slot(row: _FunctionSlot) -> str:
-    kind, parameter, axis, offset, dtype = row
-    return f"{{'{_SLOTS[kind]}', {parameter}, {axis}, {offset}, {_element(dtype)}}}"
 
 
 def _methods(kernels: Sequence[Kernel]) -> str:

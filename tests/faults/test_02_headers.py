@@ -7,13 +7,13 @@ import os
 import shutil
 
 import pytest
-from jitkernels import compilers, each_compiler, needs_compiler
-from support import run_python
 
+from jitkernels import compilers, each_compiler, needs_compiler
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import LibraryBuilder
 from rekernel.objcache import ObjectCache
+from support import run_python
 
 CODE = "int answer() { return B; }\n"
 LINES = {

@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from jitkernels import constant, needs_compiler, state
-from support import run_python
 
+from jitkernels import constant, needs_compiler, state
 from rekernel.jit import CpuJit
 from rekernel.objcache import ObjectCache
+from support import run_python
 
 
 def entries(cache: Path) -> list[Path]:
@@ -48,7 +48,14 @@ def replace(cache):
         os.replace(other, path)
 
 
-HARM = {"overwritten": overwrite, "cut": cut, "touched": touch, "removed": remove, "replaced": replace, "gone": shutil.rmtree}
+HARM = {
+    "overwritten": overwrite,
+    "cut": cut,
+    "touched": touch,
+    "removed": remove,
+    "replaced": replace,
+    "gone": shutil.rmtree,
+}
 
 
 @needs_compiler

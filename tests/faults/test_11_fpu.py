@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from jitkernels import AXPY, THREADS, array, each_compiler, extent, needs_openmp, pointer, scalar, value
-from support import run_python
 
+from jitkernels import AXPY, THREADS, array, each_compiler, extent, needs_openmp, pointer, scalar, value
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
+from support import run_python
 
 LEVELS = ["0", "1", "2", "3", "fast"]
 PROBE = Kernel(
@@ -43,7 +43,9 @@ def state(probe):
 
     def look():
         tiny, three = float("5e-324"), 3.0
-        seen.append((probe(), tiny * 1.0 != 0, 1 / three, (-1 / three), np.float32(1e-45) * np.float32(1) != 0, 1e308 * 10))
+        seen.append(
+            (probe(), tiny * 1.0 != 0, 1 / three, (-1 / three), np.float32(1e-45) * np.float32(1) != 0, 1e308 * 10)
+        )
 
     look()
     thread = threading.Thread(target=look)
@@ -132,7 +134,9 @@ def test_all_levels_agree_on_a_sum_of_products(info):
     # Without a common rule for fused multiply-add they would not.
     code = "double fma_or_not(double a, double b, double c) { return a * b + c; }\n"
     names = ("a", "b", "c")
-    kernel = Kernel("fma_or_not", tuple(map(scalar, names)), "cpp", code=code, returns="float64", slots=tuple(map(value, names)))
+    kernel = Kernel(
+        "fma_or_not", tuple(map(scalar, names)), "cpp", code=code, returns="float64", slots=tuple(map(value, names))
+    )
     results = set()
     for level in LEVELS[:4]:
         info.optlevel = level

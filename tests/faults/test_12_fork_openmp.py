@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+
 from jitkernels import each_compiler, needs_openmp
 from support import run_python
 
@@ -38,7 +39,9 @@ def child(work):
 
 def lines(info, program: str, directory, **more: str) -> list[str]:
     needs_openmp(info)
-    done = run_python(START.format(info=type(info).__name__) + program, str(directory), timeout=60, OMP_NUM_THREADS="2", **more)
+    done = run_python(
+        START.format(info=type(info).__name__) + program, str(directory), timeout=60, OMP_NUM_THREADS="2", **more
+    )
     return done.stdout.splitlines()
 
 
@@ -51,7 +54,13 @@ child(lambda: jit.compile(THREADS)(x))
 child(lambda: [axpy(np.ones(3), np.ones(3), 1), jit.compile(constant(5))()])
 print(threads(x))
 """
-    assert lines(info, program, tmp_path) == ["2", "RuntimeError True True", "RuntimeError True True", "-> [None, 5]", "2"]
+    assert lines(info, program, tmp_path) == [
+        "2",
+        "RuntimeError True True",
+        "RuntimeError True True",
+        "-> [None, 5]",
+        "2",
+    ]
 
 
 @each_compiler

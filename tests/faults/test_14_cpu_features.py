@@ -6,8 +6,8 @@ import os
 import shutil
 
 import pytest
-from jitkernels import constant, each_compiler
 
+from jitkernels import constant, each_compiler
 from rekernel import probe
 from rekernel.jit import CpuJit
 from rekernel.objcache import ObjectCache
@@ -29,7 +29,9 @@ class Machine:
 
 @each_compiler
 def test_another_cpu_is_another_entry_and_the_same_is_a_hit(info, tmp_path, monkeypatch):
-    said = [Machine(monkeypatch, tmp_path, cpu).reason(info.copy()) for cpu in ("avx2", "avx512", "avx2", "avx512", "sse2")]
+    said = [
+        Machine(monkeypatch, tmp_path, cpu).reason(info.copy()) for cpu in ("avx2", "avx512", "avx2", "avx512", "sse2")
+    ]
     assert said == ["new", "new", None, None, "new"]
 
 

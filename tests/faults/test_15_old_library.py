@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from jitkernels import THREADS, constant, each_compiler, needs_compiler, needs_openmp, state
-from support import run_python
 
+from jitkernels import THREADS, constant, each_compiler, needs_compiler, needs_openmp, state
 from rekernel.jit import CpuJit
 from rekernel.objcache import ObjectCache
+from support import run_python
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
 
@@ -115,7 +115,9 @@ KINDS = {
 def test_old_libraries_leave_the_process(info, tmp_path, kind):
     if kind == "OpenMP":
         needs_openmp(info)
-    lines = f"from dataclasses import replace\nfrom jitkernels import *\ninfo = {type(info).__name__}()\n{KINDS[kind]}\n"
+    lines = (
+        f"from dataclasses import replace\nfrom jitkernels import *\ninfo = {type(info).__name__}()\n{KINDS[kind]}\n"
+    )
     same, more = run_python(lines + COUNT, str(tmp_path)).stdout.split()
     assert same == "True"
     assert int(more) <= 4  # 60 libraries would be 300 mappings; the heap may have grown

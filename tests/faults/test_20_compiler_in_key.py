@@ -7,8 +7,8 @@ import shutil
 import stat
 
 import pytest
-from jitkernels import compilers, constant, each_compiler, needs_compiler
 
+from jitkernels import compilers, constant, each_compiler, needs_compiler
 from rekernel import key, probe
 from rekernel.compilers import CompilerInfo, GccInfo
 from rekernel.jit import CpuJit
@@ -19,7 +19,9 @@ def wrap(path, compiler: str, version: str | None = None, extra: str = "") -> st
     """Write a compiler that passes everything on; with `version` it says that it is another one."""
     real = shutil.which(compiler)
     said = f" 2>&1 | sed 's/version [0-9.]*/version {version}/' >&2" if version else ""
-    path.write_text(f'#!/bin/sh\nexec 3>&1\ncase "$*" in *-###*|*--version*) {real} {extra} "$@"{said};; *) exec {real} {extra} "$@";; esac\n')
+    path.write_text(
+        f'#!/bin/sh\nexec 3>&1\ncase "$*" in *-###*|*--version*) {real} {extra} "$@"{said};; *) exec {real} {extra} "$@";; esac\n'
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 

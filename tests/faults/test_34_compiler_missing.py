@@ -7,13 +7,13 @@ import shutil
 import subprocess
 
 import pytest
-from jitkernels import AXPY, THREADS, compilers, constant, needs_compiler
-from support import run_python
 
+from jitkernels import AXPY, THREADS, compilers, constant, needs_compiler
 from rekernel import probe
 from rekernel.compilers import ClangInfo, CompilerInfo, GccInfo
 from rekernel.errors import ToolchainError
 from rekernel.jit import CpuJit
+from support import run_python
 
 GCC = next((info.command for info in compilers() if isinstance(info, GccInfo)), None)
 
@@ -58,7 +58,9 @@ def test_a_compiler_that_is_named_and_missing(monkeypatch, tmp_path, info):
 
 
 @pytest.mark.parametrize("variable", ["CXX", "REKERNEL_CXX"])
-@pytest.mark.parametrize("value", ["/no/such/compiler", "no-such-compiler -m64", "ccache no-such-compiler", __file__, "'unclosed"])
+@pytest.mark.parametrize(
+    "value", ["/no/such/compiler", "no-such-compiler -m64", "ccache no-such-compiler", __file__, "'unclosed"]
+)
 def test_a_variable_that_names_nothing(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
     text = said()

@@ -6,19 +6,19 @@ import os
 import shutil
 
 import pytest
-from jitkernels import WAVE, compilers, constant, each_compiler, needs_compiler
-from support import run_python
 
+from jitkernels import WAVE, compilers, constant, each_compiler, needs_compiler
 from rekernel.compilers import CompilerInfo
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import LibraryBuilder
+from support import run_python
 
 NAMES = {
     "blank": "a b",
-    "quotes": "it's \"quoted\"",
+    "quotes": 'it\'s "quoted"',
     "dollar": "$HOME ${x} `ls` $(ls)",
-    "umlaut": 'ü"\'$x',
+    "umlaut": "ü\"'$x",
     "han": "内核",
     "long": "x" * 200,
     "hash": "a#b",

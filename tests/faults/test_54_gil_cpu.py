@@ -9,8 +9,8 @@ import weakref
 
 import numpy as np
 import pytest
-from jitkernels import array, constant, needs_compiler, pointer, scalar, value
 
+from jitkernels import array, constant, needs_compiler, pointer, scalar, value
 from rekernel.compilers import CompilerInfo
 from rekernel.jit import CpuJit
 from rekernel.kernel import Kernel
@@ -142,7 +142,7 @@ def test_nogil_is_the_callers_choice():
 def test_others_run_while_the_compiler_does(tmp_path):
     info = CompilerInfo.get_default()
     started, go, script = tmp_path / "started", tmp_path / "go", tmp_path / "compiler"
-    waiting = f"case \"$*\" in *-c*) touch {started}; until [ -e {go} ]; do :; done;; esac"
+    waiting = f'case "$*" in *-c*) touch {started}; until [ -e {go} ]; do :; done;; esac'
     script.write_text(f'#!/bin/sh\n{waiting}\nexec {shutil.which(info.command)} "$@"\n')
     script.chmod(0o755)
     info.command = str(script)

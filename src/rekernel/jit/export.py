@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["export", "stub"]
 
 
-def export(
-    jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[str], name: str | None = None
-) -> Path:
+def export(jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[str], name: str | None = None) -> Path:
     """Write ``<name>`` as an importable module, and ``<name>.pyi``, into a directory, and return the module's path.
 
     The directory is made where it is missing. Each file appears whole, so a program that imports the old module
@@ -47,15 +45,19 @@ def export(
 
 def stub(kernels: Sequence[Kernel]) -> str:
     """Return the text of the ``.pyi`` of a module with these kernels."""
-    head = '"""Compiled kernels, made by rekernel."""\n\nfrom typing import Any\n\nimport numpy as np\nimport numpy.typing as npt\n'
-    return head + "".join(f"\n{_function(kernel)}" for kernel in kernels)
+    imports = "from typing import Any\n\nimport numpy as np\nimport numpy.typing as npt\n"
+    return f'"""Compiled kernels, made by rekernel."""\n\n{imports}' + "".join(
+        f"\n{_function(kernel)}" for kernel in kernels
+    )
 
 
 def _checked(name: str) -> str:
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot be the name of a Python module: it is no identifier")
     if hides_a_module(name):
-        raise ValueError(f"a module called {name!r} would hide the one that Python programs import; choose another name")
+        raise ValueError(
+            f"a module called {name!r} would hide the one that Python programs import; choose another name"
+        )
     return name
 
 
@@ -64,8 +66,8 @@ def _python_include_dirs() -> list[str]:
     places = list(dict.fromkeys(filter(None, map(sysconfig.get_path, ("include", "platinclude")))))
     if not any(os.path.isfile(os.path.join(place, "Python.h")) for place in places):
         raise toolchain_error(
-            f"exporting a module needs Python.h, which is not in {' or '.join(places) or 'any place'}; install the headers "
-            "of this Python (Debian, Ubuntu: apt install python3-dev; Fedora: dnf install python3-devel)"
+            f"exporting a module needs Python.h, which is not in {' or '.join(places) or 'any place'}; install the "
+            "headers of this Python (Debian, Ubuntu: apt install python3-dev; Fedora: dnf install python3-devel)"
         )
     return places
 
