@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kit import loader, ti
+from kit import ti
 from rekernel import KernelLoader, KernelSourceError, RekernelWarning
 
 GOOD = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kit import loader, start, ti
+from kit import start, ti
 from rekernel import KernelLoader, KernelSourceError, info
 
 PLAIN = "@ti.kernel\ndef one(x: ti.types.ndarray()):\n    for i in x:\n        x[i] = 1\n"

@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-from kit import loader, ti
+from kit import ti
 
 
 def test_functions_real_functions_and_several_kernels_of_one_text(loader):

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from kit import loader, ti
 from rekernel import KernelSourceError, info
 
 TEXT = "import rk_local_helper as h\n@ti.kernel\ndef f() -> ti.f32:\n    return h.twice(3.0)\n"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kit import loader, ti
-
 BASE = """
 n = 8
 rate = 1.0
