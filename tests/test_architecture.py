@@ -45,7 +45,6 @@ BACKWARDS = {
 LONG = {
     "languages/pytext.py": "the rules of Python's scopes belong on one page",
     "languages/taichi/guards.py": "the checked way into a kernel, with what it keeps for the next check",
-    "languages/taichi/version.py": "one build from text to callables",
     "live.py": "record, module and their dunders share one slot",
     "loader.py": "the one public class: half of it is docstrings",
 }

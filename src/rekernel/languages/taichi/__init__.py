@@ -2,7 +2,7 @@
 
 ``package`` is the one place that imports Taichi, ``execute`` runs a text, ``state`` decides what goes on from
 the version before, ``precheck`` compiles before the swap, ``guards`` is the checked way into a kernel,
-``failure`` turns what went wrong into the user's line, ``version`` puts them together.
+``failure`` turns what went wrong into the user's line, ``making`` puts them together into a ``version``.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class TaichiLanguage:
 
     def build(self, request: Request) -> Built:
         """See `Language.build`."""
-        from rekernel.languages.taichi import version
+        from rekernel.languages.taichi import making
 
-        return version.build(request)
+        return making.build(request)
 
     def commit(self, built: Built, previous: Built | None) -> None:
         """See `Language.commit`: instances of the old classes go on as instances of the new ones."""
