@@ -28,7 +28,7 @@ class Plan:
 
     samples: int = 20
     loops: int = 20_000
-    sweeps: int = 40
+    sweeps: int = 100
     races: int = 5
     prebuilt: int = 10_000
     compiles: int = 500

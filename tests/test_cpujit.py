@@ -113,6 +113,14 @@ def test_exceptions_of_the_kernel(info):
 
 
 @needs_compiler
+def test_info_tells_of_a_compiled_kernel(cache):
+    wrapper = CpuJit(objcache=cache).compile(AXPY)
+    about = rekernel.info(wrapper)
+    assert (about.kernel_id, about.source, about.code) == (AXPY.name, AXPY.code, wrapper.unit)
+    assert (about.kernels, about.from_cache, about.rebuilt_because) == ((AXPY,), False, "new")
+
+
+@needs_compiler
 def test_compile_many_is_one_unit(cache):
     jit = CpuJit(objcache=cache)
     kernels = [constant(n, f"k{n}") for n in range(20)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from rekernel.about import info_of
 from rekernel.handle import KernelHandle
@@ -10,15 +12,24 @@ from rekernel.live import live_of
 from rekernel.loader import KernelLoader
 from rekernel.values import KernelInfo
 
+if TYPE_CHECKING:
+    from rekernel.jit.base import KernelWrapper
+
 kernels = KernelLoader(token="default")
 """The process's default loader, for notebooks and the command line."""
 
 
-def info(x: ModuleType | KernelHandle) -> KernelInfo:
-    """Return all that rekernel knows about a module or a handle that a loader gave out."""
+def info(x: ModuleType | KernelHandle | KernelWrapper) -> KernelInfo:
+    """Return all that rekernel knows about a module, a handle or a kernel that a JIT has compiled."""
     if isinstance(x, KernelHandle):
         return info_of(x._live, x._pin)
     live = live_of(x)
     if live is None:
-        raise TypeError(f"info takes a module or a kernel that a loader gave out, not {type(x).__name__}")
+        jit = sys.modules.get("rekernel.jit.base")
+        if jit is not None and isinstance(x, jit.KernelWrapper):
+            found: KernelInfo = x.info()
+            return found
+        raise TypeError(
+            f"info takes a module or a kernel that a loader gave out, or a compiled kernel, not {type(x).__name__}"
+        )
     return info_of(live)

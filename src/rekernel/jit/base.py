@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rekernel.values import KernelInfo
+
 __all__ = ["JitBase", "JitError", "KernelWrapper", "NoJit", "no_jit"]
 
 
@@ -89,6 +91,17 @@ class KernelWrapper(_native.Handle):
     def stats(self) -> dict[str, int]:
         """Counts: ``calls`` and, of these, ``failures`` (calls that raised)."""
         return {"calls": self.calls, "failures": self.failures}
+
+    def info(self) -> KernelInfo:
+        """Return all that is known about the kernel: what ``rekernel.info(wrapper)`` gives."""
+        from rekernel.values import KernelInfo
+
+        return KernelInfo(
+            kernel_id=self._kernel.name, version=1, language=self._kernel.language, source=self._kernel.code,
+            filename=None, options={}, kernels=(self._kernel,), skipped={}, code=self.unit, assembly=None,
+            warnings=self.warnings, notes=(), error=None, build_seconds=0.0, from_cache=self.from_cache,
+            rebuilt_because=self.rebuilt_because, depends_on=(), history=(),
+        )  # fmt: skip
 
     def export(self, path: str | PathLike[str]) -> Path:
         """Write an importable extension module with this kernel, and its ``.pyi``, into the directory `path`.
