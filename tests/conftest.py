@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -11,6 +12,11 @@ import pytest
 # Before anybody imports Taichi: no request to its server, no banner.
 os.environ["TI_SKIP_VERSION_CHECK"] = "ON"
 os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "False"
+
+
+# A shell starts its background jobs with Ctrl-C ignored, and so would all that the tests start themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
