@@ -489,7 +489,9 @@ def test_info_takes_modules_and_kernels_of_a_loader(loader: KernelLoader) -> Non
 
 
 def test_info_refuses_anything_else() -> None:
-    with pytest.raises(TypeError, match="a module or a kernel that a loader gave out, not module"):
+    with pytest.raises(
+        TypeError, match="a module or a kernel that a loader gave out, or a compiled kernel, not module"
+    ):
         rekernel.info(types)
 
 

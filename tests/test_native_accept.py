@@ -22,7 +22,7 @@ from native_rows import (
     one,
     row,
 )
-from rekernel import _native
+from rekernel import ArgumentTypeError, ArgumentValueError, _native
 from rekernel._native import ARRAY, CHECK, FLOAT, INT
 
 
@@ -30,7 +30,7 @@ from rekernel._native import ARRAY, CHECK, FLOAT, INT
 def _own_exceptions():
     _native.configure(argument_type_error=WrongTypeError, argument_value_error=WrongValueError)
     yield
-    _native.configure()
+    _native.configure(argument_type_error=ArgumentTypeError, argument_value_error=ArgumentValueError)
 
 
 # ---- arity ----
