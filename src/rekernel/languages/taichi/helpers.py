@@ -6,30 +6,29 @@ import importlib
 import importlib.util
 import linecache
 import os
-import site
 import sys
-import sysconfig
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.abc import SourceLoader
 from types import ModuleType
 from typing import Any
 
 from rekernel.excerpt import split_lines
 
-_INSTALLED = tuple(
-    {
-        os.path.realpath(path) + os.sep
-        for path in [
-            *sysconfig.get_paths().values(),
-            *(site.getsitepackages() if hasattr(site, "getsitepackages") else []),
-            site.getusersitepackages(),
-        ]
-        if path and os.path.realpath(path) != os.path.realpath(sysconfig.get_paths()["data"])
-    }
-)
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Directories whose modules are installed, not the user's own."""
+    import site
+    import sysconfig  # both are slow to import, and few texts import anything of their own
+
+    paths = sysconfig.get_paths()
+    places = [*paths.values(), *getattr(site, "getsitepackages", list)(), site.getusersitepackages()]
+    root = os.path.realpath(paths["data"])
+    return tuple({os.path.realpath(p) + os.sep for p in places if p and os.path.realpath(p) != root})
 
 
 _RACY = 2_000_000_000  # ns: within the coarsest tick of a file system, two contents may have one stamp
@@ -118,7 +117,7 @@ def _collect(module: ModuleType | None, found: dict[str, Helper], depth: int) ->
     if module is None or not isinstance(file, str) or module.__name__ in found or depth > 8:
         return
     path = os.path.realpath(file)
-    if not path.endswith(".py") or path.startswith(_INSTALLED) or module.__name__ == "__main__":
+    if not path.endswith(".py") or path.startswith(_installed()) or module.__name__ == "__main__":
         return
     stamp, content = _stamp(path), _read(path)
     if content is None:

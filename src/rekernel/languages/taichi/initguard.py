@@ -74,6 +74,8 @@ def _settings(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, str
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):  # ``ti.gpu`` is a list of candidates
+        return f"[{', '.join(map(_text, value))}]"
     return str(value.to_string()) if hasattr(value, "to_string") else str(value)
 
 
