@@ -7,13 +7,10 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rekernel.cachedir import make_private
 from rekernel.workdirs import mark
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PASSING = {errno.ESTALE, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTEMPTY, errno.EINTR}
 _PAUSES = (0.001, 0.004, 0.016)
@@ -27,20 +24,6 @@ def replace(path: str, blob: bytes, tmp: str) -> None:
     try:
         persist(lambda: write(temporary, blob), parent=tmp)
         persist(lambda: os.replace(temporary, path), parent=os.path.dirname(path))
-    except BaseException:  # KeyboardInterrupt, too
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def write_whole(path: Path, data: bytes, mode: int) -> None:
-    """Write a file of the user's whole, by one rename beside it, with the rights `mode` (less the umask)."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
     except BaseException:  # KeyboardInterrupt, too
         with suppress(OSError):
             os.unlink(temporary)

@@ -85,9 +85,8 @@ def prepare(loader: KernelLoader, job: Job) -> None:
     current = live.current if live is not None else None
     if current is not None and current.source.language == job.language.name:
         # Language, namespace and options belong to the id: what is not given is as it was.
-        if current.source.options:
-            job.options = {**current.source.options, **job.options}
-            job.source = replace(job.source, options=MappingProxyType(job.options))
+        job.options = {**current.source.options, **job.options}
+        job.source = replace(job.source, options=MappingProxyType(job.options))
         if job.namespace is None:
             job.namespace = current.namespace
 

@@ -9,11 +9,11 @@ import os
 import sysconfig
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rekernel.compilers import toolchain_error
-from rekernel.files import write_whole
 from rekernel.kernel import Kernel, Parameter
 from rekernel.pymodule import PythonModuleBuilder, function_name, hides_a_module, module_name
 
@@ -38,8 +38,8 @@ def export(jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
     module = place / f"{chosen}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-    write_whole(place / f"{chosen}.pyi", stub(kernels).encode("utf-8"), 0o666)
-    write_whole(module, artefact.data, 0o777)
+    _write(place / f"{chosen}.pyi", stub(kernels).encode("utf-8"), 0o666)
+    _write(module, artefact.data, 0o777)
     return module
 
 
@@ -70,6 +70,20 @@ def _python_include_dirs() -> list[str]:
             "headers of this Python (Debian, Ubuntu: apt install python3-dev; Fedora: dnf install python3-devel)"
         )
     return places
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Write a file whole, by one rename, with the rights that the user's files get."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _function(kernel: Kernel) -> str:

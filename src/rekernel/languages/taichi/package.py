@@ -28,6 +28,7 @@ class Package:
     module: ModuleType
     impl: Any
     kernel_class: type
+    func_class: type
     runtime_name: str
     """The attribute of `impl` that holds the runtime: replaced by every ``ti.init``."""
     guarded: dict[str, type] = field(default_factory=dict)
@@ -86,7 +87,7 @@ def package(name: str) -> Package:
         ) from error
     runtime = impl.get_runtime()
     runtime_name = next(key for key, value in vars(impl).items() if value is runtime)
-    found = Package(name, module, impl, kernel_impl.Kernel, runtime_name)
+    found = Package(name, module, impl, kernel_impl.Kernel, kernel_impl.Func, runtime_name)
     _packages[name] = found
     return found
 
