@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from samples import load_average, machine, missing_peers
+from samples import load_average, machine
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,17 @@ def main() -> int:
 
 def _missing() -> dict[str, str]:
     """Return the peers that are not here, with what to do about it."""
-    found = missing_peers({"pystencils": "pystencils==2.0", "numpy": "numpy", "rekernel": "."})
+    needs = {"pystencils": "pystencils==2.0", "numpy": "numpy", "rekernel": "."}
+    found = {}
+    for name, requirement in needs.items():
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = f"pip install {requirement}"
+            continue
+        wanted = requirement.partition("==")[2]
+        if wanted and installed != wanted:
+            found[name] = f"pip install {requirement} (installed: {installed})"
     if shutil.which("g++") is None:
         found["g++"] = "install it (Debian, Ubuntu: apt install g++)"
     return found

@@ -15,13 +15,14 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import calls
 import figures
 import peers
-from samples import Figure, load_average, machine, missing_peers
+from samples import Figure, load_average, machine
 from table import HEAD, Row
 
 
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
     parser.add_argument("--only", metavar="WORD", help="only the figures whose function has WORD in its name")
     options = parser.parse_args()
-    if missing := missing_peers({"taichi": "taichi==1.7.4", "taichi-meta": "taichi-meta==0.1.1", "rekernel": "."}):
+    if missing := _missing():
         for name, command in missing.items():
             print(f"{name} did not run: {command}", file=sys.stderr)
         return 1
@@ -72,6 +73,22 @@ def main() -> int:
         report = {"machine": facts, "load": [began, ended], "plan": vars(plan), "rows": [row.plain() for row in rows]}
         options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def _missing() -> dict[str, str]:
+    """Return the peers that are not installed, with what to do about it."""
+    needs = {"taichi": "taichi==1.7.4", "taichi-meta": "taichi-meta==0.1.1", "rekernel": "."}
+    found = {}
+    for name, requirement in needs.items():
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = f"pip install {requirement}"
+            continue
+        wanted = requirement.partition("==")[2]
+        if wanted and installed != wanted:
+            found[name] = f"pip install {requirement} (installed: {installed})"
+    return found
 
 
 def growth(plan: Plan) -> list[Row]:

@@ -58,21 +58,6 @@ def load_average() -> str:
     return " ".join(f"{value:.2f}" for value in os.getloadavg())
 
 
-def missing_peers(needs: Mapping[str, str]) -> dict[str, str]:
-    """Return the peers among `needs` (name: requirement) that are not installed, with what to do about it."""
-    found = {}
-    for name, requirement in needs.items():
-        try:
-            installed = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = f"pip install {requirement}"
-            continue
-        wanted = requirement.partition("==")[2]
-        if wanted and installed != wanted:
-            found[name] = f"pip install {requirement} (installed: {installed})"
-    return found
-
-
 def machine() -> dict[str, str]:
     """Return what has to be known to judge the figures."""
     model = platform.processor() or "unknown"
