@@ -144,9 +144,12 @@ def languages() -> Mapping[str, Language]:
     """Return the table, the built-in rows filled in."""
     global _known
     if not _known:
+        from rekernel.languages.cpp import CPP
         from rekernel.languages.taichi import TAICHI
 
-        _table.setdefault(TAICHI.name, TAICHI)
+        rows: tuple[Language, ...] = (TAICHI, CPP)
+        for row in rows:
+            _table.setdefault(row.name, row)
         _known = True
     return _table
 

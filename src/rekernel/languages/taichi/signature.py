@@ -65,6 +65,7 @@ def kernel_value(package: Package, kernel: Any, functions: written.Functions, te
         Parameter(
             a.name, _kind(a.annotation), describe(package, a.annotation),
             written=a.name in writes and _kind(a.annotation) == "array",
+            dtype=dtype_name(package, a.annotation.dtype if _kind(a.annotation) == "array" else a.annotation),
         )
         for a in arguments(kernel)
     )  # fmt: skip

@@ -1,0 +1,151 @@
+"""C++ text: write it, run it, change it.
+
+::
+
+    text -> reading: which functions, on which lines      (a parser; only where something must be compiled)
+         -> unit: the text, then one line for each         -> the compiler, or the object cache
+         -> signature: what the compiler says they take    -> functions of the native call path
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rekernel.errors import KernelSourceError
+from rekernel.kernel import Kernel, Parameter
+from rekernel.languages import Built, Draft, Request
+from rekernel.languages.cpp.options import HELP
+from rekernel.source import Source
+
+if TYPE_CHECKING:
+    from rekernel.languages.cpp.reading import Reading
+
+__all__ = ["CPP", "Cpp"]
+
+_STRIPPED = re.compile(
+    r"""//(?:[^\\\n]|\\.|\\\n)*|/\*.*?\*/|(?:u8|[uUL])?R"(?P<d>[^()\\\s]{0,16})\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
+    re.S,
+)
+_MARKS = (
+    re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]*[>\"]", re.M),
+    re.compile(
+        r"(?:^|[;}])[ \t]*(?!(?:else|return|new|delete|throw|typedef|using|def|class|struct|enum|if|while|for)\b)"
+        r"(?:[A-Za-z_][\w:]*(?:<[^;{}()]*>)?[ \t\n*&]+)+[A-Za-z_]\w*[ \t]*\([^;{}]*\)[^;{}()=]*\{",
+        re.M,
+    ),
+    re.compile(r"^[ \t]*(?:template\s*<|namespace\s+[\w:]*\s*\{|extern\s+\"C\"|using\s+namespace\b)", re.M),
+)
+_OTHERS = re.compile(r"\b__global__\b|\b__device__\b")
+
+
+class Cpp:
+    """The row of the table of languages."""
+
+    name: str = "cpp"
+    suffixes: tuple[str, ...] = (".cpp", ".cc", ".cxx", ".hpp")
+    options: Mapping[str, str] = HELP
+    threads: bool = True
+    exclusive: Any = None
+
+    def recognise(self, text: str) -> str | None:
+        """Return the mark that shows the text to be C++: an include, a function with a body, a template."""
+        code = _STRIPPED.sub(lambda m: '""' if m[0].startswith('"') else " ", text)
+        if _OTHERS.search(code):
+            return None
+        found = next((match for mark in _MARKS if (match := mark.search(code))), None)
+        return None if found is None else " ".join(found[0].split())
+
+    def read(self, source: Source, *, kernel_id: str, number: int) -> Draft:
+        """Return what the text alone tells; it is only looked at when somebody asks for it."""
+        return CppDraft(source, kernel_id, number)
+
+    def titles_of_broken(self, text: str) -> tuple[str, ...]:
+        """Return the names by which the id of a broken text is found."""
+        return CppDraft(Source(text, "cpp"), "new text", 1).kernels
+
+    def build(self, request: Request) -> Built:
+        """Make a version aside."""
+        from rekernel.languages.cpp.building import build
+
+        return build(request)
+
+    def commit(self, built: Built, previous: Built | None) -> None:
+        """Nothing outside a version changes with it: its statics are its own."""
+
+    def renewed(self, built: Built) -> Built:
+        """Return `built`: compiled code needs nothing that could go away."""
+        return built
+
+    def same(self, built: Built) -> bool:
+        """Whether the headers that the text includes are as they were."""
+        from rekernel import headers
+
+        rows = built.private.headers["headers"]
+        return (not rows["user"] and not rows["directories"]) or headers.valid(built.private.headers) is None
+
+    def reusable(self, built: Built, live: Built) -> bool:
+        """Whether a kept version is what its text would be compiled to now."""
+        return self.same(built)
+
+    def recheck(self, built: Built, previous: Built, check: Any, keeps: int | None) -> None:
+        """Nothing is compiled at a call, so there is nothing to check before one."""
+
+    def attach(
+        self, built: Built, live: Any, failed: Callable[..., Any] | None, renewed: Callable[[Built], None]
+    ) -> None:
+        """Nothing to tell: a call of compiled code cannot fail to compile."""
+
+    def retire(self, built: Built) -> None:
+        """Remove what a debugger was to find."""
+        built.private.closing.close()
+
+    def reset(self) -> None:
+        """There is no runtime to end."""
+
+
+class CppDraft(Draft):
+    """A draft that reads the text when it is asked: a warm start with an id needs no parser."""
+
+    def __init__(self, source: Source, kernel_id: str, number: int) -> None:
+        object.__setattr__(self, "facts", (source, kernel_id, number))  # the other fields are told when asked for
+        object.__setattr__(self, "values", self._values)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The functions of the text."""
+        from rekernel.languages.cpp.reading import read
+
+        return read(self.facts[0].text.removeprefix("\ufeff"))
+
+    @cached_property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of its functions; a text that has none and does not read either is an error at its line."""
+        names = tuple(dict.fromkeys(one.name for one in self.reading.candidates))
+        if not names and self.reading.wrong_line is not None:
+            source, kernel_id, number = self.facts
+            raise KernelSourceError(
+                "this does not read as C++, and there is no function to name the kernel after", kernel_id=kernel_id,
+                version=number, language="cpp", source=source.text, first_line=source.first_line,
+                filename=source.filename, line=self.reading.wrong_line + source.first_line - 1,
+            )  # fmt: skip
+        return names
+
+    @cached_property
+    def titles(self) -> tuple[str, ...]:
+        """What a text without kernels may be called after: functions that are none, for a reason."""
+        return tuple(self.reading.skipped)
+
+    def _values(self) -> tuple[Kernel, ...]:
+        return tuple(
+            Kernel(
+                one.name, tuple(Parameter(a.name, "other", type=a.text) for a in one.arguments), "cpp",
+                code=self.facts[0].text, doc=one.doc, line=one.line,
+            )
+            for one in self.reading.candidates
+        )  # fmt: skip
+
+
+CPP = Cpp()

@@ -1,0 +1,82 @@
+"""What a compiler said about a unit, as an error at the user's own line. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rekernel.errors import Diagnostic, KernelSourceError
+from rekernel.languages.cpp.unit import OWN
+from rekernel.source import Source
+
+__all__ = ["blamed", "placed", "source_error", "warning_lines"]
+
+_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?(?:[\w:<>, ]+::)?(?P<name>\w+)")
+
+
+def blamed(failure: Any) -> dict[int, str] | None:
+    """Return the candidates whose own lines failed, with the reason, or None where the user's text is wrong."""
+    errors = [d for d in failure.diagnostics if d.severity == "error"]
+    if not errors or any(d.filename != OWN or d.line is None for d in errors):
+        return None
+    return {d.line - 1: d.message for d in reversed(errors) if d.line}
+
+
+def source_error(
+    failure: Any, source: Source, text: str, name: str, *, kernel_id: str, number: int
+) -> KernelSourceError:
+    """Return the error to raise. `name` is what the compiler called the text."""
+    said = [d for d in failure.diagnostics if d.filename != OWN] or list(failure.diagnostics)
+    errors = [d for d in said if d.severity == "error"] or said
+    first = _first(errors, text, name)
+    own = first.filename == name
+    shift = source.first_line - 1
+    return KernelSourceError(
+        first.message, kernel_id=kernel_id, version=number, language=source.language, source=source.text,
+        first_line=source.first_line, filename=source.filename,
+        line=first.line + shift if own and first.line else None, column=first.column if own else None,
+        end_column=first.end_column if own else None,
+        diagnostics=[placed(d, source, name) for d in said if d.severity != "note"] or [Diagnostic(first.message)],
+        command=failure.command, output=_renamed(failure.output, source, name),
+    )  # fmt: skip
+
+
+def placed(diagnostic: Diagnostic, source: Source, name: str) -> Diagnostic:
+    """Return a message with its place as the user counts: file or cell, and line in it."""
+    if diagnostic.filename != name:
+        return diagnostic
+    line = None if diagnostic.line is None else diagnostic.line + source.first_line - 1
+    return replace(diagnostic, line=line, filename=source.filename)
+
+
+def warning_lines(warnings: Sequence[str], source: Source) -> tuple[str, ...]:
+    """Return kept warnings with the lines as this source counts them."""
+    shift = source.first_line - 1
+    if not shift:
+        return tuple(warnings)
+    return tuple(re.sub(r"^line (\d+):", lambda m: f"line {int(m[1]) + shift}:", one) for one in warnings)
+
+
+def _first(errors: Sequence[Diagnostic], text: str, name: str) -> Diagnostic:
+    own = next((d for d in errors if d.filename == name), None)
+    if own is not None:
+        return own
+    first = errors[0]
+    match = _UNDEFINED.search(first.message)
+    if match is not None:
+        use = re.search(rf"\b{match['name']}\b", text)
+        if use is not None:
+            line = text.count("\n", 0, use.start()) + 1
+            column = use.start() - (text.rfind("\n", 0, use.start()) + 1) + 1
+            said = f"{match['name']} is declared and nowhere defined ({first.message})"
+            return Diagnostic(said, line, column, column + len(match["name"]), None, name)
+    return first
+
+
+def _renamed(output: str, source: Source, name: str) -> str:
+    """Return the compiler's own words with the user's name of the text."""
+    if source.filename is None:
+        return output
+    return re.sub(rf"(?m)(?<![\w./-]){re.escape(name)}(?=:\d)", lambda _: source.filename or name, output)

@@ -1,0 +1,127 @@
+"""The options of a load, as flags of the compiler. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["HELP", "Settings", "settings"]
+
+HELP: Mapping[str, str] = {
+    "include_dirs": "directories for #include, a list of paths",
+    "flags": "more flags for the compiler, a list or one text: '-DN=8 -funroll-loops'",
+    "openmp": "True or False; told by the text (#pragma omp) if not given",
+    "optlevel": "'0' to '3', or 'fast' (no NaN, no infinity); '3' if not given",
+    "target": "'native', 'generic', or a name that -march= takes; 'native' if not given",
+    "nogil": "True releases the GIL in every call, False in none; by the size of the arrays if not given",
+    "allow_alias": "True: restrict is not promised to the compiler, and overlap is not checked",
+    "debug": "True: indices, divisions and assert are checked, and a debugger finds the text; slow, one thread",
+}
+
+_OPENMP = re.compile(
+    r"^[ \t]*#[ \t]*(?:pragma[ \t]+omp\b|include[ \t]*[<\"]omp\.h[>\"])|\b_Pragma\s*\(\s*\"\s*omp\b", re.M
+)
+_RESTRICT = re.compile(r"[*\]]\s*(?:const\s+|volatile\s+)*restrict\b")
+_LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of one load mean."""
+
+    include_dirs: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """For the compiler."""
+    linking: tuple[str, ...] = ()
+    """For the linker: libraries and where they are."""
+    openmp: bool = False
+    optlevel: str | None = None
+    target: Any = None
+    nogil: bool | None = None
+    allow_alias: bool = False
+    debug: bool = False
+
+
+def settings(options: Mapping[str, Any], text: str) -> Settings:
+    """Return what the options mean for a text. TypeError or ValueError names the option and its value."""
+    openmp = _flag(options, "openmp")
+    debug, allow_alias = bool(_flag(options, "debug")), bool(_flag(options, "allow_alias"))
+    flags = ["-Wall", "-Wno-unknown-pragmas", "-DREKERNEL=1"]
+    if allow_alias:
+        flags += ["-Drestrict=", "-D__restrict=", "-D__restrict__="]
+    elif _RESTRICT.search(text):  # C's word; in C++ it is free for a function of the user's
+        flags.append("-Drestrict=__restrict__")
+    if debug:
+        flags += ["-DREKERNEL_DEBUG=1", "-D_GLIBCXX_ASSERTIONS=1"]
+    else:
+        flags.append("-DNDEBUG=1")  # an assert that fails would end the process
+    compiling, linking = _parted(_words(options.get("flags")))
+    return Settings(
+        include_dirs=_directories(options.get("include_dirs")),
+        flags=(*flags, *compiling),
+        linking=linking,
+        openmp=bool(_OPENMP.search(text)) if openmp is None else openmp,
+        optlevel=_level(options.get("optlevel")),
+        target=options.get("target"),
+        nogil=_flag(options, "nogil"),
+        allow_alias=allow_alias,
+        debug=debug,
+    )
+
+
+def _flag(options: Mapping[str, Any], name: str) -> bool | None:
+    value = options.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name}= takes True, False or None, not {value!r}")
+    return value
+
+
+def _level(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or str(value) not in _LEVELS:
+        raise ValueError(f"optlevel= is one of {', '.join(map(repr, _LEVELS))}, not {value!r}")
+    return str(value)
+
+
+def _words(value: Any) -> Sequence[str]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        try:
+            return shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"flags={value!r} cannot be read: {error}") from None
+    if isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    raise TypeError(f"flags= takes a list of texts, or one text, not {value!r}")
+
+
+def _parted(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words for the compiler and those for the linker; -Xlinker, -l and -L may stand before their value."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    value_of_linker = False
+    for word in words:
+        links = value_of_linker or word.startswith(("-l", "-L", "-Wl,", "-Xlinker"))
+        parts[links].append(word)
+        value_of_linker = not value_of_linker and word in ("-l", "-L", "-Xlinker")
+    return tuple(parts[0]), tuple(parts[1])
+
+
+def _directories(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str | os.PathLike):
+        value = [value]
+    try:
+        found = tuple(os.path.abspath(os.fspath(path)) for path in value)
+    except TypeError:
+        raise TypeError(f"include_dirs= takes a list of paths, not {value!r}") from None
+    for path in found:
+        if not os.path.isdir(path):
+            raise ValueError(f"include_dirs= names {path!r}, which is no directory")
+    return found
