@@ -90,7 +90,7 @@ def _warm_up(jit: CpuJit) -> None:
     """Probe the compiler, have the precompiled header made, and wait for it."""
     _ours(jit)
     _ours(jit, cmath=True)
-    headers: Any = jit._precompiled()
+    headers: Any = jit.precompiled()
     headers.wait()
 
 

@@ -18,13 +18,14 @@ ROOT = Path(rekernel.__file__).parent
 # Values and text: no subprocess, no thread, no file is written, nothing of a loader.
 VALUES = {
     "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
+    "diagnostics", "diagnosticdata", "gnumessages", "symbolic", "pointwise",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}
 # The loader's machinery: a language is driven by it and must not know it.
 MACHINERY = DOORS | {
     "about", "background", "building", "events", "handle", "holds", "jobs", "live", "namespace", "pickling",
-    "publishing", "records", "rollback", "saved", "show",
+    "publishing", "records", "returning", "rollback", "saved", "show",
 }  # fmt: skip
 
 # Imports inside functions that go against the arrows, each with its reason.
@@ -36,6 +37,7 @@ BACKWARDS = {
     ("live", "pickling"): "a module pickles itself",
     ("handle", "show"): "a kernel shows itself",
     ("handle", "pickling"): "a kernel pickles itself",
+    ("handle", "returning"): "a kernel makes its own form that returns an array",
     ("pickling", "loader"): "a pickle that comes to another process brings its loader",
     ("loader", "default"): "a pickle of the default loader's kernel makes the default loader",
     ("languages", "languages.taichi"): "the table imports its built-in rows when it is first asked",

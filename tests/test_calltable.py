@@ -44,7 +44,7 @@ def test_an_array_says_all_that_is_checked():
     ]
     parameters, made = rows(kernel(DST, slots=slots))
     assert parameters == (
-        ("dst", "array", "float64[n, 3]", "float64", 8, 2, ("n", 3), (), 0, False, True, False, ()),
+        ("dst", "array", "float64[n, 3]", "float64", 8, 2, ("n", 3), (), 0, False, True, False, (), 0, ()),
     )  # fmt: skip
     assert made == (
         ("pointer", 0, 0, 0, "float64"),

@@ -82,7 +82,7 @@ def test_the_blocks_of_a_document_run(path: Path, tmp_path: Path) -> None:
     for match in _BLOCK.finditer(text):
         at = text[: match.start(1)].count("\n")
         code += "\n" * (at - code.count("\n")) + match[1]  # the lines of an error are those of the document
-    script = tmp_path / f"{path.stem}.py"
+    script = tmp_path / f"{path.stem}_document.py"  # taichi.py would be in the way of taichi
     script.write_text(code, encoding="utf-8")
     run = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, f"{path}:\n{run.stdout}\n{run.stderr}"

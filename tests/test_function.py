@@ -135,7 +135,7 @@ def test_calls_and_failures_are_counted(difference):
 
 
 SCALAR = ("k", "scalar", "float64", "float64")
-ARRAY = ("x", "array", "float64[:]", "float64", 8, 1, (), (), 0, False, True, False, ())
+ARRAY = ("x", "array", "float64[:]", "float64", 8, 1, (), (), 0, False, True, False, (), 0, ())
 
 
 def changed(index, value):
@@ -155,8 +155,9 @@ def changed(index, value):
         ((SCALAR, SCALAR), (), {}),
         *(((changed(i, value),), (), {}) for i, value in [
             (1, "scalar"), (3, "float80"), (3, ""), (4, 4), (4, 0), (4, "8"), (4, 2**80), (5, 65), (5, -2), (5, None),
-            (6, (1, 2)), (6, (1.0,)), (6, (-1,)), (6, [1]), (7, ("n",)), (7, (2**62,)), (8, 2), (8, -1), (9, 1),
+            (6, (1, 2)), (6, (1.0,)), (6, (-1,)), (6, [1]), (7, (1.5,)), (7, (2**62,)), (8, 2), (8, -1), (9, 1),
             (10, 0), (11, None), (12, None), (12, (("f", "float64", 0),)), (12, (("f", "int8"),)),
+            (13, -1), (13, None), (14, (1, 2)), (14, (-1,)), (14, 0),
         ]),
         ((SCALAR,), (1,), {}),
         ((SCALAR,), (("scalar", 1, 0, 0, ""),), {}),
@@ -220,9 +221,9 @@ def test_a_c_plus_plus_exception_is_a_runtime_error(body, words):
     ("body", "error", "words"),
     [
         ("error->kind = 2; error->index = -3; error->extent = 10; error->axis = 1; error->line = 4; return 1;",
-         IndexError, "heat.step(), line 4: index -3 is out of range for axis 1 of extent 10"),
+         IndexError, "heat.step(), line 4: index -3 is out of bounds for axis 1 with size 10"),
         ("error->kind = 2; error->text[0] = 'x'; error->text[1] = 0; return 1;",
-         IndexError, "heat.step(): index 0 is out of range for axis 0 of extent 0 of x"),
+         IndexError, "heat.step(): index 0 is out of bounds for axis 0 with size 0 of x"),
         ("error->kind = 3; error->line = 2; return 1;", ZeroDivisionError, "heat.step(), line 2: division by zero"),
         ("error->kind = 4; return 1;", AssertionError, "heat.step(): an assertion failed"),
         ("error->kind = 4; error->text[0] = 'n'; error->text[1] = 0; return 1;", AssertionError, "heat.step(): n"),

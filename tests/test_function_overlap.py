@@ -163,7 +163,7 @@ def empty(a, rank_a, b, rank_b):
     """Return a function over any two types and ranks; its code does not look at them, so it is compiled once."""
     library = Library(compiled("ENTRY rk_step_0(rk_call *) { return 0; }"), name="step")
     parameters = tuple(
-        (name, "array", NAMES[d], NAMES[d], np.dtype(d).itemsize, rank, (), (), 0, False, name == "a", True, ())
+        (name, "array", NAMES[d], NAMES[d], np.dtype(d).itemsize, rank, (), (), 0, False, name == "a", True, (), 0, ())
         for name, d, rank in (("a", a, rank_a), ("b", b, rank_b))
     )
     return Function(library, "rk_step_0", "step", parameters, ())

@@ -15,72 +15,14 @@ from rekernel.gnutext import (
     commands,
     dependencies,
     link_line,
-    messages,
     native_flags,
     needs,
-    source_lines,
     undefined_symbols,
 )
-
-GCC = """In file included from a.h:1,
-                 from unit.cpp:2:
-heat.cpp: In function 'int f()':
-heat.cpp:3:21: error: 'sr' was not declared in this scope; did you mean 'src'?
-    3 |     int ü = 1; return sr + 1;
-      |                       ^~
-      |                       src
-b.h:9:1: warning: unused [-Wunused]
-b.h:9: note: here
-"""
-CLANG = """heat.cpp:3:12: error: use of undeclared identifier 'sr'
-    return sr + 1;
-           ^~
-/usr/bin/ld: unit.o: in function `f':
-unit.cpp:(.text+0x5): undefined reference to `g()'
-ld.lld: error: undefined symbol: h()
-clang: error: linker command failed with exit code 1 (use -v to see invocation)
-"""
-
-
-def test_messages_of_gcc() -> None:
-    first, second, third = messages(GCC)
-    assert (first.filename, first.line, first.severity) == ("heat.cpp", 3, "error")
-    assert first.message == "'sr' was not declared in this scope; did you mean 'src'?"
-    assert first.text == "    int ü = 1; return sr + 1;"
-    assert (second.severity, second.line, second.column) == ("warning", 9, 1)
-    assert (third.severity, third.line, third.column) == ("note", 9, None)
-
-
-def test_columns_are_counted_in_characters() -> None:
-    (found,) = messages("a.cpp:1:9: error: x\n    1 | ü ü = sr;\n      |       ^~\n")
-    assert (found.column, found.end_column) == (7, 9)
-    assert found.text is not None
-    assert found.text[6:8] == "sr"
-
-
-def test_messages_of_clang_and_linkers() -> None:
-    found = messages(CLANG)
-    assert [d.message for d in found] == [
-        "use of undeclared identifier 'sr'", "undefined reference to `g()'", "undefined symbol: h()",
-    ]  # fmt: skip
-    assert (found[0].text, found[0].column, found[0].end_column) == ("    return sr + 1;", 12, 14)
-
-
-def test_a_crash_of_the_compiler_is_a_message() -> None:
-    assert messages("unit.cpp:1:1: internal compiler error: Segmentation fault\n")[0].severity == "error"
-
-
-def test_lines_by_the_names_that_messages_use() -> None:
-    text = 'a\n#line 7 "x \\"y.cpp"\nb\nc\n# 3\nd\n'
-    lines = source_lines(text, "unit.cpp")
-    name = 'x "y.cpp'
-    assert lines[("unit.cpp", 1)] == "a"
-    assert [lines[(name, number)] for number in (7, 8, 3)] == ["b", "c", "d"]
 
 
 @given(st.text())
 def test_any_output_can_be_read(text: str) -> None:
-    messages(text)
     commands(text)
     dependencies(text)
 
@@ -169,8 +111,3 @@ def test_undefined_symbols(tmp_path: Path) -> None:
         undefined_symbols(data[:cut])
     assert undefined_symbols(b"") is None
     assert undefined_symbols(b"\xcf\xfa\xed\xfe" + bytes(100)) is None
-
-
-def test_names_that_gcc_spells_out_are_read_back():
-    (found,) = messages("k:1:1: error: 'g\\U000000f6\\U0001f600d \\U00110000' was not declared\n")
-    assert found.message == "'gö\U0001f600d \\U00110000' was not declared"

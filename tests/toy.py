@@ -189,7 +189,12 @@ def _lines(source: Source, kernel_id: str, number: int) -> Iterator[Line]:
         at = source.first_line + index
         if match := _FUNCTION.match(line):
             parameters = tuple(
-                Parameter(name, "array" if kind.endswith("]") else "scalar", kind or "float64")
+                Parameter(
+                    name,
+                    "array" if kind.endswith("]") else "scalar",
+                    kind or "float64",
+                    written=kind.endswith("]") and not kind.startswith("const "),
+                )
                 for name, kind in _PARAMETER.findall(match[3])
             )
             kind = "func" if match[1] else "kernel"

@@ -77,6 +77,8 @@ PyObject *configure(PyObject *module, PyObject *args, PyObject *kwargs);
 // "<kernel>() argument '<name>': <problem>". Takes over `got` and `problem`; either may be nullptr, then the exception
 // that is already set stays.
 void raise_argument(Fault fault, PyObject *kernel, const Parameter &parameter, PyObject *got, PyObject *problem);
+// The same with a message of one's own.
+void raise_message(Fault fault, const Parameter &parameter, PyObject *got, PyObject *message);
 void raise_unexpected(PyObject *kernel, const Parameter &parameter, PyObject *argument);
 PyObject *describe(PyObject *argument);
 PyObject *describe_array(PyObject *array, const char *adjective);

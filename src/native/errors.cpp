@@ -69,7 +69,12 @@ void raise_argument(Fault fault, PyObject *kernel, const Parameter &parameter, P
     if (got && problem) {
         message = PyUnicode_FromFormat("%U() argument '%U': %U", kernel, parameter.name, problem);
     }
-    if (message) {
+    Py_XDECREF(problem);
+    raise_message(fault, parameter, got, message);
+}
+
+void raise_message(Fault fault, const Parameter &parameter, PyObject *got, PyObject *message) {
+    if (got && message) {
         PyObject *cls = fault == Fault::type ? argument_type_error : argument_value_error;
         if (cls) {
             Py_INCREF(cls);  // its constructor may call configure()
@@ -83,7 +88,6 @@ void raise_argument(Fault fault, PyObject *kernel, const Parameter &parameter, P
     }
     Py_XDECREF(message);
     Py_XDECREF(got);
-    Py_XDECREF(problem);
 }
 
 void raise_unexpected(PyObject *kernel, const Parameter &parameter, PyObject *argument) {

@@ -20,7 +20,7 @@ namespace {
 enum ErrorKind { cxx_exception = 1, bad_index = 2, bad_division = 3, failed_assertion = 4 };
 
 void copy_text(rk_error *error, const char *text) {
-    if (!error->text || error->size <= 0) return;
+    if (!text || !error->text || error->size <= 0) return;
     size_t length = std::min(std::strlen(text), static_cast<size_t>(error->size) - 1);
     std::memcpy(error->text, text, length);
     error->text[length] = 0;
@@ -41,11 +41,33 @@ void copy_type(rk_error *error) {
     copy_text(error, "an exception of unknown type");
 }
 
-// "heat.step(), line 3", or less of it.
+// A file or cell as it may be shown: nothing in its name ends the line.
+PyObject *file_text(PyObject *filename) {
+    PyObject *blank = filename ? PyUnicode_FromString(" ") : nullptr;
+    PyObject *parts = blank ? PyUnicode_Splitlines(filename, 0) : nullptr;
+    PyObject *text = parts ? PyUnicode_Join(blank, parts) : nullptr;
+    Py_XDECREF(parts);
+    Py_XDECREF(blank);
+    return text;
+}
+
+// "heat.step(), line 3", "heat.step(), heat.cpp:3", or less of it. The kernel counts lines from 1.
 PyObject *place_text(const Function *function, const rk_error &error) {
     PyObject *text = function->kernel_id ? PyUnicode_FromFormat("%U.%U()", function->kernel_id, function->name)
                                          : PyUnicode_FromFormat("%U()", function->name);
-    if (text && error.line > 0) PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat(", line %d", error.line));
+    if (!text || error.line <= 0) return text;
+    int line = error.line;
+    PyObject *file = nullptr;
+    if (error.file) {
+        file = PyUnicode_DecodeFSDefault(error.file);
+    } else {
+        line += function->first_line - 1;
+        if (function->filename) file = file_text(function->filename);
+    }
+    if (PyErr_Occurred()) Py_CLEAR(text);
+    else PyUnicode_AppendAndDel(&text, file ? PyUnicode_FromFormat(", %U:%d", file, line)
+                                            : PyUnicode_FromFormat(", line %d", line));
+    Py_XDECREF(file);
     return text;
 }
 
@@ -55,7 +77,7 @@ PyObject *told(const rk_error &error, const char *otherwise) {
 }
 
 PyObject *index_text(const rk_error &error) {
-    PyObject *text = PyUnicode_FromFormat("index %lld is out of range for axis %d of extent %lld", error.index,
+    PyObject *text = PyUnicode_FromFormat("index %lld is out of bounds for axis %d with size %lld", error.index,
                                           error.axis, error.extent);
     if (text && error.text && *error.text) {
         PyUnicode_AppendAndDel(&text, PyUnicode_FromString(" of "));

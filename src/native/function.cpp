@@ -45,24 +45,26 @@ bool set_entry(Function *function, PyObject *library, PyObject *symbol) {
     return true;
 }
 
-bool set_kernel_id(Function *function, PyObject *kernel_id) {
-    if (kernel_id != Py_None && !PyUnicode_Check(kernel_id)) {
-        PyErr_Format(PyExc_TypeError, "Function() kernel_id must be str or None, got %R", kernel_id);
+bool set_text(PyObject *&field, PyObject *text, const char *name) {
+    if (text != Py_None && !PyUnicode_Check(text)) {
+        PyErr_Format(PyExc_TypeError, "Function() %s must be str or None, got %R", name, text);
         return false;
     }
-    set_new(function->kernel_id, none_to_null(kernel_id));
+    set_new(field, none_to_null(text));
     return true;
 }
 
 PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static const char *keywords[] = {"library", "symbol", "name",      "parameters", "slots", "returns",
-                                     "policy",  "nogil",  "kernel_id", "openmp",     nullptr};
+    static const char *keywords[] = {"library", "symbol",    "name",   "parameters", "slots",      "returns", "policy",
+                                     "nogil",   "kernel_id", "openmp", "filename",   "first_line", nullptr};
     PyObject *library, *symbol, *name, *parameters, *slots;
     PyObject *returns = Py_None, *policy = nullptr, *nogil = Py_None, *kernel_id = Py_None;
-    int openmp = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!UUO!O!|$OUOOp:Function", const_cast<char **>(keywords),
+    PyObject *filename = Py_None;
+    int openmp = 0, first_line = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!UUO!O!|$OUOOpOi:Function", const_cast<char **>(keywords),
                                      library_type, &library, &symbol, &name, &PyTuple_Type, &parameters,
-                                     &PyTuple_Type, &slots, &returns, &policy, &nogil, &kernel_id, &openmp)) {
+                                     &PyTuple_Type, &slots, &returns, &policy, &nogil, &kernel_id, &openmp,
+                                     &filename, &first_line)) {
         return nullptr;
     }
     PyObject *self = type->tp_alloc(type, 0);
@@ -70,9 +72,11 @@ PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     Function *function = as_function(self);
     function->vectorcall = function_call;
     function->openmp = openmp != 0;
+    function->first_line = first_line;
     set_new(function->name, name);
     if (set_entry(function, library, symbol) && (!policy || set_policy(function, policy)) &&
-        set_nogil(function, nogil) && set_returns(function, returns) && set_kernel_id(function, kernel_id) &&
+        set_nogil(function, nogil) && set_returns(function, returns) &&
+        set_text(function->kernel_id, kernel_id, "kernel_id") && set_text(function->filename, filename, "filename") &&
         parse_tables(function, parameters, slots)) {
         return self;
     }
@@ -96,6 +100,7 @@ void function_dealloc(PyObject *self) {
     Py_CLEAR(function->library);
     Py_CLEAR(function->name);
     Py_CLEAR(function->kernel_id);
+    Py_CLEAR(function->filename);
     PyTypeObject *type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -122,7 +127,8 @@ PyMemberDef function_members[] = {
 PyTypeObject *make_function_type(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char *>("Function(library, symbol, name, parameters, slots, *, returns=None, "
-                                       "policy='python', nogil=None, kernel_id=None, openmp=False)\n--\n\n"
+                                       "policy='python', nogil=None, kernel_id=None, openmp=False, filename=None, "
+                                       "first_line=1)\n--\n\n"
                                        "A compiled kernel that checks its arguments.")},
         {Py_tp_new, slot(function_new)},
         {Py_tp_call, slot(PyVectorcall_Call)},

@@ -34,6 +34,8 @@ struct Axis {
     Py_ssize_t extent;  // fixed, or -1
     Py_ssize_t name;    // number of a named extent, or -1
     Py_ssize_t stride;  // fixed, in bytes, or `free_stride`
+    Py_ssize_t stride_name;  // number of a named stride (in elements), or -1; named as extents are
+    Py_ssize_t margin;  // ghost layers at either end, which the kernel counts neither in pointer nor in extent
 };
 constexpr Py_ssize_t free_stride = PY_SSIZE_T_MIN;
 constexpr std::uint8_t no_shift = 255;
@@ -47,7 +49,9 @@ struct Field {
 struct Layout {
     Element element;      // of a scalar or of an array; none for an array of records
     bool is_array, contiguous, restrict_, one_element;  // one_element: a written array of rank 0
+    bool has_margins;
     int ndim, least_ndim;  // -1 for any
+    Py_ssize_t group;  // arrays of one group, unless 0, may be one and the same array although restricted
     Py_ssize_t itemsize;
     std::uint8_t shift;    // log2 of the item size, or `no_shift`
     Py_ssize_t alignment;  // every element must be so aligned; for records 1, the fields are looked at
@@ -74,6 +78,8 @@ struct Function {
     PyObject *library;    // keeps the code in memory
     PyObject *name;       // for messages
     PyObject *kernel_id;  // for the Python side, or nullptr
+    PyObject *filename;   // of the kernel's text, for messages, or nullptr
+    int first_line;       // of the text in that file
     Parameter *parameters;
     Layout *layouts;  // one for each parameter
     Slot *slots;
@@ -114,6 +120,7 @@ struct Foreign {
 };
 
 void view_array(PyObject *array, View &out);
+bool exports_array(PyObject *object);  // whether view_foreign() would try
 // Fills the view of an object by the buffer protocol or by DLPack and links what was borrowed to `list`.
 bool view_foreign(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *&list);
 bool view_dlpack(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *foreign);
@@ -126,12 +133,20 @@ void release_foreign(Foreign *list);
 
 // ---- layout.cpp: an array against its row ----
 struct Extent {
-    Py_ssize_t value;      // -1: not seen yet
-    Py_ssize_t parameter;  // where it was seen first
+    Py_ssize_t value;
+    Py_ssize_t parameter;  // where it was seen first; -1: not seen yet
 };
+
+// An extent as the kernel counts it.
+inline Py_ssize_t inner_extent(const View &view, const Axis *axes, int axis) {
+    Py_ssize_t inner = view.shape[axis] - 2 * axes[axis].margin;
+    return inner > 0 ? inner : 0;
+}
 
 bool check_array(const Function *function, Py_ssize_t parameter, PyObject *argument, const View &view,
                  Extent *extents);
+// Only that the records have the fields; looks at no more of the view than its dtype.
+bool check_records(const Function *function, Py_ssize_t parameter, PyObject *argument, const View &view);
 
 // ---- refuse.cpp: the words of what is refused; all return false with an exception set ----
 struct Refused {
@@ -146,7 +161,7 @@ bool refuse_element(const Refused &what);
 bool refuse_field(const Refused &what, const Field &field);
 bool refuse_rank(const Refused &what);
 bool refuse_extent(const Refused &what, int axis, const Extent *seen);
-bool refuse_stride(const Refused &what, int axis);
+bool refuse_stride(const Refused &what, int axis, const Extent *seen);
 // `adjective` is for "a <...> float64 array"; the texts may have up to two `%U` for the argument's name.
 bool refuse_value(Fault fault, const Refused &what, const char *adjective, const char *for_read,
                   const char *for_written);

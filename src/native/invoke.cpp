@@ -7,6 +7,7 @@
 #include "floatenv.hpp"
 #include "function.hpp"
 #include "numpy_api.hpp"
+#include "room.hpp"
 
 #include <algorithm>
 
@@ -15,25 +16,6 @@ namespace rekernel {
 namespace {
 
 constexpr Py_ssize_t gil_threshold = 16384;  // elements; below it the kernel is done sooner than the GIL is handed over
-
-// Few on the stack, many on the heap.
-template <class T, Py_ssize_t small>
-class Room {
-public:
-    explicit Room(Py_ssize_t count) {
-        if (count > small) storage = PyMem_New(T, static_cast<size_t>(count));
-    }
-    ~Room() {
-        if (storage != stack) PyMem_Free(storage);
-    }
-    Room(const Room &) = delete;
-    Room &operator=(const Room &) = delete;
-    T *data() { return storage; }
-
-private:
-    T stack[small];
-    T *storage = stack;
-};
 
 // What became of an argument.
 union Value {
@@ -88,7 +70,7 @@ private:
     }
 
     bool check_arrays() {
-        std::fill(extents.data(), extents.data() + function->extent_count, Extent{-1, 0});
+        std::fill(extents.data(), extents.data() + function->extent_count, Extent{0, -1});
         for (Py_ssize_t i = 0; i < function->count; ++i) {
             if (!function->layouts[i].is_array) continue;
             View &view = values.data()[i].view;
@@ -124,7 +106,18 @@ private:
         return {view.data + field.offset, view.shape, view.strides, view.ndim, about(field.element).size};
     }
 
+    // One array in two places, of which the kernel touches the same elements at the same time.
+    bool is_same(const Pair &pair) {
+        Py_ssize_t group = function->layouts[pair.first].group;
+        if (!group || group != function->layouts[pair.second].group) return false;
+        if (function->parameters[pair.first].written && function->parameters[pair.second].written) return false;
+        const View &a = values.data()[pair.first].view, &b = values.data()[pair.second].view;
+        return a.data == b.data && a.ndim == b.ndim && std::equal(a.shape, a.shape + a.ndim, b.shape) &&
+               std::equal(a.strides, a.strides + a.ndim, b.strides);
+    }
+
     bool check_overlap(const Pair &pair) {
+        if (is_same(pair)) return true;
         Py_ssize_t firsts = std::max<Py_ssize_t>(function->layouts[pair.first].field_count, 1);
         Py_ssize_t seconds = std::max<Py_ssize_t>(function->layouts[pair.second].field_count, 1);
         for (Py_ssize_t i = 0; i < firsts * seconds; ++i) {
@@ -142,10 +135,18 @@ private:
             const Value &value = values.data()[row.parameter];
             rk_slot &out = slots.data()[i];
             if (row.kind == Slot::scalar) out = value.scalar;
-            else if (row.kind == Slot::pointer) out.p = value.view.data ? value.view.data + row.offset : nullptr;
+            else if (row.kind == Slot::pointer) out.p = pointer(row, value.view);
             else if (!fill_size(row, value.view, out)) return false;
         }
         return true;
+    }
+
+    void *pointer(const Slot &row, const View &view) {
+        const Layout &layout = function->layouts[row.parameter];
+        if (!view.data) return nullptr;
+        char *data = view.data + row.offset;
+        for (int i = 0; layout.has_margins && i < view.ndim; ++i) data += layout.axes[i].margin * view.strides[i];
+        return data;
     }
 
     // An axis that the caller left out has extent 1 and is never stepped along.
@@ -154,10 +155,13 @@ private:
         const Layout &layout = function->layouts[row.parameter];
         Py_ssize_t value = 1;
         if (there && row.kind == Slot::shape) {
-            value = view.shape[row.axis];
+            value = inner_extent(view, layout.axes, row.axis);
         } else if (there) {
             value = view.strides[row.axis];
             value = layout.shift != no_shift ? value >> layout.shift : value / layout.itemsize;
+            // Of arrays that share a stride, one that has a second element there tells it.
+            Py_ssize_t name = layout.axes[row.axis].stride_name;
+            if (name >= 0 && extents.data()[name].parameter >= 0) value = extents.data()[name].value;
         }
         out.i = value;
         if (row.element == Element::int64 || holds(row.element, value)) return true;
@@ -181,7 +185,7 @@ private:
     PyObject *run() {
         char text[1024];
         text[0] = 0;
-        rk_error error = {0, 0, 0, 0, 0, sizeof text, text};
+        rk_error error = {0, 0, 0, 0, 0, sizeof text, text, nullptr};
         rk_slot result = {};
         rk_call call = {REKERNEL_ABI, static_cast<unsigned>(function->slot_count), slots.data(), &result, &error,
                         describe_exception};

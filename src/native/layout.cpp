@@ -94,11 +94,11 @@ bool check_rank(const Item &item) {
 
 bool check_extent(const Item &item, int axis, Extent *extents) {
     const Axis &row = item.layout.axes[axis];
-    Py_ssize_t extent = item.view.shape[axis];
+    Py_ssize_t extent = inner_extent(item.view, item.layout.axes, axis);
     if (row.extent >= 0 && extent != row.extent) return refuse_extent(item.refused, axis, nullptr);
     if (row.name < 0) return true;
     Extent &seen = extents[row.name];
-    if (seen.value < 0) seen = {extent, item.refused.parameter};
+    if (seen.parameter < 0) seen = {extent, item.refused.parameter};
     return seen.value == extent || refuse_extent(item.refused, axis, &seen);
 }
 
@@ -108,18 +108,26 @@ bool is_multiple(Py_ssize_t stride, const Layout &layout) {
     return stride % layout.itemsize == 0;
 }
 
-bool check_strides(const Item &item) {
+bool check_stride(const Item &item, int axis, Extent *extents) {
+    const Axis &row = item.layout.axes[axis];
+    Py_ssize_t stride = item.view.strides[axis];
+    if (row.stride != free_stride && row.stride != stride) return refuse_stride(item.refused, axis, nullptr);
+    if (row.stride_name < 0) return true;
+    Extent &seen = extents[row.stride_name];
+    Py_ssize_t elements = stride / item.layout.itemsize;
+    if (seen.parameter < 0) seen = {elements, item.refused.parameter};
+    return seen.value == elements || refuse_stride(item.refused, axis, &seen);
+}
+
+bool check_strides(const Item &item, Extent *extents) {
     std::uintptr_t packed = static_cast<std::uintptr_t>(item.layout.itemsize);  // may wrap: a view can claim any shape
     bool contiguous = true;
     for (int i = item.view.ndim - 1; i >= 0; --i) {
         if (has_steps(item, i)) {
             Py_ssize_t stride = item.view.strides[i];
-            if (!is_multiple(stride, item.layout)) return refuse_stride(item.refused, i);
+            if (!is_multiple(stride, item.layout)) return refuse_stride(item.refused, i, nullptr);
             // A rank of -1 has no rows, and what has more axes than rows is one element.
-            if (i < item.layout.ndim && item.layout.axes[i].stride != free_stride &&
-                item.layout.axes[i].stride != stride) {
-                return refuse_stride(item.refused, i);
-            }
+            if (i < item.layout.ndim && !check_stride(item, i, extents)) return false;
             contiguous = contiguous && static_cast<std::uintptr_t>(stride) == packed;
         }
         packed *= static_cast<std::uintptr_t>(item.view.shape[i]);
@@ -147,6 +155,10 @@ bool check_written(const Item &item) {
 
 }  // namespace
 
+bool check_records(const Function *function, Py_ssize_t parameter, PyObject *argument, const View &view) {
+    return check_records(Item{{function, parameter, argument, &view}, function->layouts[parameter], view, false});
+}
+
 bool check_array(const Function *function, Py_ssize_t parameter, PyObject *argument, const View &view,
                  Extent *extents) {
     const Layout &layout = function->layouts[parameter];
@@ -157,7 +169,7 @@ bool check_array(const Function *function, Py_ssize_t parameter, PyObject *argum
     for (int i = 0; i < rows; ++i) {
         if (!check_extent(item, i, extents)) return false;
     }
-    return check_strides(item) && (!function->parameters[parameter].written || check_written(item));
+    return check_strides(item, extents) && (!function->parameters[parameter].written || check_written(item));
 }
 
 }  // namespace rekernel

@@ -3,8 +3,8 @@
 // Invariant: the types exist once per process. Importing the module again (after somebody removed it from
 // sys.modules) hands out the same types, and another interpreter is refused: see common.hpp.
 #define REKERNEL_FILLS_NUMPY_TABLE
-#include "function.hpp"
 #include "numpy_api.hpp"
+#include "overloads.hpp"
 
 #include <initializer_list>
 
@@ -18,11 +18,12 @@ bool make_types(PyObject *module) {
     if (!guard_type) guard_type = make_guard_type(module);
     if (!library_type) library_type = make_library_type(module);
     if (!function_type) function_type = make_function_type(module);
-    return cell_type && handle_type && guard_type && library_type && function_type;
+    if (!overloads_type) overloads_type = make_overloads_type(module);
+    return cell_type && handle_type && guard_type && library_type && function_type && overloads_type;
 }
 
 bool add_names(PyObject *module) {
-    for (PyTypeObject *type : {cell_type, handle_type, guard_type, library_type, function_type}) {
+    for (PyTypeObject *type : {cell_type, handle_type, guard_type, library_type, function_type, overloads_type}) {
         if (PyModule_AddType(module, type) < 0) return false;
     }
     struct {

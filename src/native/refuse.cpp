@@ -107,16 +107,18 @@ bool refuse_extent(const Refused &what, int axis, const Extent *seen) {
     Py_ssize_t extent = what.view->shape[axis];
     PyObject *problem = nullptr;
     if (got && !seen) {
-        problem = PyUnicode_FromFormat("axis %d must have extent %zd, got %zd (%U)", axis, row.extent, extent, got);
+        problem = PyUnicode_FromFormat("axis %d must have extent %zd, got %zd (%U)", axis, row.extent + 2 * row.margin,
+                                       extent, got);
     } else if (got) {
         PyObject *other = what.function->parameters[seen->parameter].name;
+        Py_ssize_t inner = inner_extent(*what.view, what.function->layouts[what.parameter].axes, axis);
         problem = PyUnicode_FromFormat("axis %d has extent %zd, but '%U' has extent %zd there (both are %U); got %U",
-                                       axis, extent, other, seen->value, what.function->extents[row.name], got);
+                                       axis, inner, other, seen->value, what.function->extents[row.name], got);
     }
     return raise(Fault::value, what, got, problem);
 }
 
-bool refuse_stride(const Refused &what, int axis) {
+bool refuse_stride(const Refused &what, int axis, const Extent *seen) {
     const Layout &layout = what.function->layouts[what.parameter];
     PyObject *got = got_sizes(what, "strides", what.view->strides);
     Py_ssize_t stride = what.view->strides[axis];
@@ -125,6 +127,11 @@ bool refuse_stride(const Refused &what, int axis) {
         problem = PyUnicode_FromFormat("the stride of axis %d is %zd bytes, which is not a multiple of the item size "
                                        "%zd; pass a copy (np.ascontiguousarray(%U))",
                                        axis, stride, layout.itemsize, parameter_of(what).name);
+    } else if (got && seen) {
+        PyObject *other = what.function->parameters[seen->parameter].name;
+        problem = PyUnicode_FromFormat("the stride of axis %d is %zd elements, but that of '%U' is %zd, and the kernel "
+                                       "has one number for both; pass arrays of one layout",
+                                       axis, stride / layout.itemsize, other, seen->value);
     } else if (got) {
         problem = PyUnicode_FromFormat("the stride of axis %d must be %zd elements, got %zd; pass an array of that "
                                        "layout",
@@ -157,6 +164,10 @@ bool refuse_overlap(const Refused &what, Py_ssize_t other, bool decided) {
                        "build the kernel with allow_alias=True";
     const char *unsure = "it may overlap '%U' (their strides are too entangled to tell), and the kernel was built for "
                          "arrays that do not (restrict); pass a copy, or build the kernel with allow_alias=True";
+    if (what.function->keywords_only) {  // pystencils has no such option
+        sure = "it overlaps '%U', and the kernel may read there what it has just written; pass a copy";
+        unsure = "it may overlap '%U' (their strides are too entangled to tell); pass a copy";
+    }
     return raise(Fault::value, what, got, PyUnicode_FromFormat(decided ? sure : unsure, name));
 }
 

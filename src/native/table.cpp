@@ -11,8 +11,8 @@ namespace rekernel {
 namespace {
 
 constexpr Py_ssize_t scalar_size = 4;  // (name, 'scalar', type, dtype)
-constexpr Py_ssize_t array_size = 13;  // (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing,
-                                       //  contiguous, written, restrict, fields)
+constexpr Py_ssize_t array_size = 15;  // (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing,
+                                       //  contiguous, written, restrict, fields, group, margins)
 
 // The number of a named extent; a new name gets the next one.
 bool number_extent(Function *function, PyObject *name, Py_ssize_t &out) {
@@ -32,15 +32,16 @@ bool number_extent(Function *function, PyObject *name, Py_ssize_t &out) {
 
 bool read_axis(Function *function, const Row &row, PyObject *extent, PyObject *stride, Py_ssize_t itemsize,
                Axis &out) {
-    out = {-1, -1, free_stride};
+    out = {-1, -1, free_stride, -1, 0};
     if (PyUnicode_Check(extent)) {
         if (!number_extent(function, extent, out.name)) return false;
     } else if (extent != Py_None && !read_size(extent, 0, PY_SSIZE_T_MAX, out.extent)) {
         return bad_row(row, "an extent must be int, str or None");
     }
     if (stride == Py_None) return true;
+    if (PyUnicode_Check(stride)) return number_extent(function, stride, out.stride_name);
     Py_ssize_t limit = PY_SSIZE_T_MAX / itemsize;
-    if (!read_size(stride, -limit, limit, out.stride)) return bad_row(row, "a stride must be int or None");
+    if (!read_size(stride, -limit, limit, out.stride)) return bad_row(row, "a stride must be int, str or None");
     out.stride *= itemsize;
     return true;
 }
@@ -56,6 +57,21 @@ bool read_axes(Function *function, const Row &row, Layout &out) {
         PyObject *extent = PyTuple_GET_SIZE(shape) ? PyTuple_GET_ITEM(shape, i) : Py_None;
         PyObject *stride = PyTuple_GET_SIZE(strides) ? PyTuple_GET_ITEM(strides, i) : Py_None;
         if (!read_axis(function, row, extent, stride, out.itemsize, out.axes[i])) return false;
+    }
+    return true;
+}
+
+bool read_margins(const Row &row, Layout &out) {
+    PyObject *margins = item(row, 14);
+    if (!read_size(item(row, 13), 0, PY_SSIZE_T_MAX, out.group)) return bad_row(row, "group must be an int");
+    if (!is_tuple_of(margins, std::max(out.ndim, 0)) && !is_tuple_of(margins, 0)) {
+        return bad_row(row, "margins must be a tuple with one item for each axis, or empty");
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(margins); ++i) {
+        if (!read_size(PyTuple_GET_ITEM(margins, i), 0, 1 << 30, out.axes[i].margin)) {
+            return bad_row(row, "a margin must be an int");
+        }
+        out.has_margins = out.has_margins || out.axes[i].margin > 0;
     }
     return true;
 }
@@ -116,6 +132,7 @@ bool read_array(Function *function, const Row &row, Parameter &parameter, Layout
     out.shift = log2_of(out.itemsize);
     out.one_element = ndim == 0 && parameter.written;
     if (!read_axes(function, row, out) || !read_trailing(row, out) || !read_fields(row, out)) return false;
+    if (!read_margins(row, out)) return false;
     const ElementInfo &element = about(out.element);
     out.alignment = element.alignment;
     if (out.element == Element::none ? out.field_count == 0 : out.field_count > 0 || element.size != out.itemsize) {
@@ -148,7 +165,7 @@ bool read_parameter(Function *function, const Row &row, Parameter &parameter, La
         return read_array(function, row, parameter, out);
     }
     return bad_row(row, "expected (name, 'array', type, dtype, itemsize, ndim, shape, strides, trailing, contiguous, "
-                        "written, restrict, fields) or (name, 'scalar', type, dtype)");
+                        "written, restrict, fields, group, margins) or (name, 'scalar', type, dtype)");
 }
 
 }  // namespace

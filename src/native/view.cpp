@@ -81,10 +81,13 @@ void view_array(PyObject *object, View &out) {
     out.dtype = reinterpret_cast<PyObject *>(dtype);
 }
 
+bool exports_array(PyObject *object) {
+    return !is_plain(object) && (PyObject_CheckBuffer(object) || has_dlpack(object));
+}
+
 bool view_foreign(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *&list) {
     Refused refused = {function, parameter, argument, nullptr};
-    bool has_buffer = PyObject_CheckBuffer(argument);
-    if (is_plain(argument) || (!has_buffer && !has_dlpack(argument))) return refuse_object(refused);
+    if (!exports_array(argument)) return refuse_object(refused);
     Foreign *foreign = static_cast<Foreign *>(PyMem_Calloc(1, sizeof(Foreign)));
     if (!foreign) {
         PyErr_NoMemory();
@@ -93,7 +96,7 @@ bool view_foreign(const Function *function, Py_ssize_t parameter, PyObject *argu
     foreign->object = new_reference(argument);
     foreign->next = list;
     list = foreign;
-    if (!has_buffer) return view_dlpack(function, parameter, argument, out, foreign);
+    if (!PyObject_CheckBuffer(argument)) return view_dlpack(function, parameter, argument, out, foreign);
     bool viewed = wants_records(function, parameter) ? view_records(argument, out, foreign)
                                                      : view_buffer(argument, out, foreign);
     return viewed || refuse_export(refused, "it gives no access to its buffer");

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rekernel.handle import KernelHandle
     from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
     from rekernel.jit.cpu import CpuJit
+    from rekernel.jit.legacy import LegacyCpuJit
     from rekernel.jobs import parse
     from rekernel.kernel import Kernel, Parameter, Slot
     from rekernel.loader import KernelLoader, MetaKernelLoader
@@ -60,6 +61,7 @@ _HOMES = {
     "handle": ("KernelHandle",),
     "jit.base": ("JitBase", "KernelWrapper", "NoJit", "no_jit"),
     "jit.cpu": ("CpuJit",),
+    "jit.legacy": ("LegacyCpuJit",),
     "jobs": ("parse",),
     "kernel": ("Kernel", "Parameter", "Slot"),
     "loader": ("KernelLoader", "MetaKernelLoader"),
@@ -88,6 +90,7 @@ __all__ = [
     "KernelRemovedError",
     "KernelSourceError",
     "KernelWrapper",
+    "LegacyCpuJit",
     "LoaderStats",
     "MetaKernelLoader",
     "NoJit",

@@ -8,6 +8,7 @@ Three kinds of objects stand between a user's call and the code of a kernel::
 
 A `Handle` never changes and follows its `Cell`; `swap` exchanges what any number of cells refer to, at once;
 a `Guard` checks arguments against a parameter table; a `Function` does so, too, and runs compiled code itself.
+An `Overloads` stands before several functions of one name and chooses one of them.
 All are safe to use from any thread.
 """
 
@@ -185,12 +186,14 @@ _ArrayRow: TypeAlias = tuple[
     int,
     int,
     tuple[int | str | None, ...],
-    tuple[int | None, ...],
+    tuple[int | str | None, ...],
     int,
     bool,
     bool,
     bool,
     tuple[tuple[str, str, int], ...],
+    int,
+    tuple[int, ...],
 ]
 _FunctionParameter: TypeAlias = _ScalarRow | _ArrayRow
 _FunctionSlot: TypeAlias = tuple[str, int, int, int, str]
@@ -274,6 +277,8 @@ class Function:
         nogil: bool | None = None,
         kernel_id: str | None = None,
         openmp: bool = False,
+        filename: str | None = None,
+        first_line: int = 1,
     ) -> Function: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Check the arguments and run the code."""
@@ -297,6 +302,60 @@ class Function:
     @property
     def calls(self) -> int:
         """How many calls were begun."""
+
+    @property
+    def failures(self) -> int:
+        """How many of these calls raised."""
+
+@final
+class Overloads:
+    """Several compiled kernels of one name: the arguments choose which one runs.
+
+    `signatures` are texts for messages, one for each function: ``axpy(y: float32[:], a: float32)``. Raises
+    ValueError where there is no function, or not as many signatures.
+
+    One call does, in this order:
+
+    1. leave out the functions that cannot be bound to the arguments, by count and names. If one is left it is
+       called; if none is, that is a TypeError, in Python's wording where all functions would say the same;
+    2. leave out those whose arrays do not match. The dtype must be the very same, in any byte order; so must
+       the rank, but a parameter that takes other ranks, too, is used where no function has the exact one.
+       Whatever a `Function` takes for an array is one: it is opened for the choice, and again for the call;
+    3. take the function whose numbers are nearest: NumPy's of exactly the type; then the same kind, the widest
+       first (and signed before unsigned for Python's ints); then what a `Function` would convert, by kind: bool,
+       int, float, complex. A type that is too small for the value comes last. Of equals the first is taken;
+    4. call it. It makes all its checks anew, so an array in foreign byte order, a read-only one, or a number that
+       is too large for all types is refused in the function's own words.
+
+    If nothing matches, the class `argument_type_error` of `configure` is raised, with `argument` None; its text
+    lists the types of the arguments and the signatures. Nothing of a call is kept after it.
+
+    ::
+
+        axpy = Overloads((axpy_f4, axpy_f8), "axpy", signatures=("axpy(y: float32[:])", "axpy(y: float64[:])"))
+        axpy(np.zeros(3))  # runs axpy_f8
+        axpy(np.zeros(3, "i4"))  # ArgumentTypeError: axpy: no overload takes (int32[:]); there are: ...
+    """
+
+    def __new__(cls, functions: tuple[Function, ...], name: str, *, signatures: tuple[str, ...]) -> Overloads: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Choose a function and call it with the same arguments."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernels, for messages."""
+
+    @property
+    def __name__(self) -> str:
+        """The name of the kernels."""
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions, in the order given."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls were begun. Those that reached a function are counted there, too."""
 
     @property
     def failures(self) -> int:

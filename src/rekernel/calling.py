@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from rekernel.compilers import toolchain_error
 from rekernel.gnutext import commands
-from rekernel.process import Finished, run
+from rekernel.process import Finished, environment, run
 
 __all__ = ["breakage", "call", "refuse_breakage", "refuse_broken"]
 
 
-def call(command: list[str], directory: str) -> Finished:
-    """Run a compiler; one that cannot be started at all is a ToolchainError."""
+def call(command: list[str], directory: str, variables: Iterable[tuple[str, str]] = ()) -> Finished:
+    """Run a compiler, with `variables` of its own; one that cannot be started at all is a ToolchainError."""
     try:
-        return run(command, directory)
+        return run(command, directory, environment(directory, variables))
     except (FileNotFoundError, PermissionError, OSError) as error:
         if error.filename not in (None, command[0]):
             raise

@@ -21,8 +21,8 @@ def compile_flags(flags: Sequence[str], *, gcc: bool, native: Sequence[str], ope
     """Return the flags of a compile: those of a `CompilerInfo`, with what loading needs, and ``native`` spelled out."""
     given = [flag for flag in flags if gcc or flag != "-fno-gnu-unique"]
     given = [flag for flag in loading_flags(gcc) if flag not in given] + given
-    if debug:  # an exception that leaves an OpenMP region would end the process, so checks need it off
-        given = [flag for flag in given if not flag.startswith("-fopenmp")] + ["-g", "-Og", "-fno-omit-frame-pointer"]
+    if debug:  # no check could leave an OpenMP region; with -Og, Clang stops at other lines and has lost the variables
+        given = [flag for flag in given if not flag.startswith("-fopenmp")] + ["-g", "-O0", "-fno-omit-frame-pointer"]
     result: list[str] = []
     for flag in given:
         if flag in ("-march=native", "-mcpu=native") and native:

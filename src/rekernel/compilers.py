@@ -31,10 +31,14 @@ _LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
 _PYSTENCILS_TARGETS = {
     "CurrentCPU": "native",
     "GenericCPU": "generic",
+    "_CPU": "generic",  # what Python calls the same member
     "X86_SSE": "x86-64-v2",
     "X86_AVX": "x86-64-v3",
     "X86_AVX512": "x86-64-v4",
-    "X86_AVX512_FP16": "x86-64-v4",
+    "X86_AVX512_FP16": "x86-64-v4 -mavx512fp16",
+    "ARM_NEON": "armv8-a",
+    "ARM_NEON_FP16": "armv8.2-a+fp16",
+    "ARM_SVE": "armv8.2-a+sve",
 }
 
 
@@ -43,13 +47,13 @@ def toolchain_error(message: str) -> ToolchainError:
     return ToolchainError(f"{message}\nto see what is there: python -m rekernel doctor")
 
 
-def which(name: str) -> str | None:
+def which(name: str, searched: str | None = None) -> str | None:
     """Return the path of a program, as ``shutil.which`` does, without importing what that module needs."""
     if os.name == "nt":
         import shutil
 
-        return shutil.which(name)
-    searched = os.environ.get("PATH", os.defpath)
+        return shutil.which(name, path=searched)
+    searched = os.environ.get("PATH", os.defpath) if searched is None else searched
     places = [""] if os.path.dirname(name) else searched.split(os.pathsep) if searched else []
     found = (os.path.join(place, name) for place in places if "\0" not in name)
     return next((path for path in found if os.access(path, os.X_OK) and not os.path.isdir(path)), None)
@@ -117,8 +121,12 @@ class CompilerInfo:
     ``x86-64-v3``. A member of pystencils' ``Target`` works."""
     extra_cxxflags: list[str] = field(default_factory=list)
     """Put at the end of the flags, so they win over all others."""
+    extra_ldflags: list[str] = field(default_factory=list)
+    """Put at the end of the flags for linking: ``-lfftw3``, ``-L/opt/lib``."""
     command: str = "c++"
     """The compiler: a name on PATH or a path, and where needed a launcher and flags (``ccache g++ -m64``)."""
+    env: dict[str, str] = field(default_factory=dict, repr=False)
+    """Variables that the compiler gets besides those of this process, which keeps its own; PATH is searched for it."""
 
     def cxx(self) -> str:
         """Return the compiler's command."""
@@ -137,7 +145,7 @@ class CompilerInfo:
 
     def linker_flags(self) -> list[str]:
         """Return the flags for linking a shared object. Libraries of C++ and OpenMP are added where they are needed."""
-        return ["-shared"]
+        return ["-shared", *self.extra_ldflags]
 
     def include_flags(self, include_dirs: Sequence[str]) -> list[str]:
         """Return the flags that let ``#include`` find headers in these directories."""
@@ -219,7 +227,7 @@ def _target(target: Any) -> list[str]:
         return ["-march=native" if x86 else "-mcpu=native"]
     if name == "generic":
         return ["-march=x86-64", "-mtune=generic"] if x86 else []
-    return [f"-march={name}"]
+    return f"-march={name}".split()
 
 
 def _info(text: str, driver: str, fields: Mapping[str, Any]) -> CompilerInfo:

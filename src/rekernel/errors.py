@@ -102,6 +102,8 @@ class Diagnostic:
     """The user's file, where the text has one."""
     severity: str = "error"
     """``error``, ``warning`` or ``note``."""
+    via: tuple[Diagnostic, ...] = ()
+    """How the compiler got there, nearest first: uses of macros, instantiations, then ``#include`` lines."""
 
 
 class KernelSourceError(RekernelError):

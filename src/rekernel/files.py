@@ -7,10 +7,13 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rekernel.cachedir import make_private
 from rekernel.workdirs import mark
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PASSING = {errno.ESTALE, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTEMPTY, errno.EINTR}
 _PAUSES = (0.001, 0.004, 0.016)
@@ -24,6 +27,20 @@ def replace(path: str, blob: bytes, tmp: str) -> None:
     try:
         persist(lambda: write(temporary, blob), parent=tmp)
         persist(lambda: os.replace(temporary, path), parent=os.path.dirname(path))
+    except BaseException:  # KeyboardInterrupt, too
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def write_whole(path: Path, data: bytes, mode: int) -> None:
+    """Write a file of the user's whole, by one rename beside it, with the rights `mode` less the umask."""
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, _WRITE, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
     except BaseException:  # KeyboardInterrupt, too
         with suppress(OSError):
             os.unlink(temporary)

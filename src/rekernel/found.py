@@ -48,7 +48,7 @@ class Toolchain:
     stamps: tuple[Stamp, ...]
     """The files that the answers depend on."""
     environment: tuple[tuple[str, str], ...]
-    """The environment variables that change what it does."""
+    """The environment variables that change what it does; each call gets them."""
 
     @property
     def number(self) -> tuple[int, ...]:

@@ -1,110 +1,22 @@
-r"""Reading what compilers print: messages, lists of headers, commands, symbols of objects. Pure.
-
->>> messages("heat.cpp:3:21: error: 'sr' was not declared in this scope\n")[0].line
-3
-"""
+"""Reading what compilers print: lists of headers, commands, symbols of objects. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-
-from rekernel.errors import Diagnostic
 
 __all__ = [
     "LinkLine",
     "commands",
     "dependencies",
     "link_line",
-    "messages",
     "native_flags",
-    "source_lines",
     "undefined_symbols",
 ]
-
-_MESSAGE = re.compile(
-    r"(?P<file>[^\n]+?):(?P<line>\d+):(?:(?P<column>\d+):)? "
-    r"(?P<kind>fatal error|error|warning|note|sorry, unimplemented): (?P<text>[^\n]*)"
-)
-_PLACELESS = re.compile(r"(?:\S*/)?(?:cc1plus|g\+\+\S*|clang\S*|ld\S*|collect2|as): (?:fatal )?error: (?P<text>[^\n]*)")
-_CRASH = re.compile(r"(?P<text>[^\n]*internal compiler error[^\n]*)")
-_UNRESOLVED = re.compile(
-    r"[^\n]*(?P<text>undefined (?:reference to|symbol:?) [^\n]*)|[^\n]*(?P<twice>multiple definition of [^\n;]*)"
-)
-_LINE = re.compile(r"\s*#\s*(?:line\s+)?(?P<number>\d+)(?:\s+\"(?P<name>(?:[^\"\\]|\\.)*)\")?")
-_SPELLED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
-_SOURCE = re.compile(r" *(?:\d+ )?\| (?P<text>.*)")
-
-
-def source_lines(text: str, name: str) -> dict[tuple[str, int], str]:
-    r"""Return the lines of a unit by the file and number under which a compiler names them.
-
-    >>> source_lines('a\n#line 7 "heat.cpp"\nb\n', "unit.cpp")[("heat.cpp", 7)]
-    'b'
-    """
-    found: dict[tuple[str, int], str] = {}
-    number = 0
-    for line in text.split("\n"):
-        number += 1
-        if match := _LINE.match(line):
-            number = int(match["number"]) - 1
-            name = name if match["name"] is None else re.sub(r"\\(.)", r"\1", match["name"])
-        else:
-            found.setdefault((name, number), line)
-    return found
-
-
-def messages(output: str, source: Mapping[tuple[str, int], str] | None = None) -> tuple[Diagnostic, ...]:
-    """Return the errors, warnings and notes of a compiler's output, in its order; what cannot be read is left out.
-
-    `source` has the unit's own lines, for GCC does not show those that a ``#line`` gives to another file.
-    """
-    lines = output.splitlines()
-    result: list[Diagnostic] = []
-    for number, line in enumerate(lines):
-        if match := _MESSAGE.fullmatch(line):
-            result.append(_placed(match, lines[number + 1 : number + 3], source or {}))
-        elif match := _PLACELESS.fullmatch(line) or _CRASH.fullmatch(line):
-            if "ld returned" not in line and "linker command failed" not in line:
-                result.append(Diagnostic(match["text"].strip()))
-        elif match := _UNRESOLVED.fullmatch(line):
-            unresolved = Diagnostic(match["text"].strip())
-            if unresolved not in result:
-                result.append(unresolved)
-    return tuple(result)
-
-
-def _placed(match: re.Match[str], below: Sequence[str], source: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """Return a message with a place. Compilers count columns in bytes; we count characters."""
-    kind = "error" if match["kind"] not in ("warning", "note") else match["kind"]
-    text, marks = _excerpt(below)
-    text = source.get((match["file"], int(match["line"])), text)
-    column = int(match["column"]) if match["column"] and match["column"] != "0" else None
-    end = None
-    if column is not None and text is not None:
-        column = len(text.encode()[: column - 1].decode("utf-8", "ignore")) + 1
-        if "^" in marks:
-            end = column + len(marks[marks.index("^") :].split(" ")[0])
-    # Where a terminal may have ASCII only, GCC writes \U000000fc for a letter of a name.
-    said = _SPELLED.sub(lambda found: chr(int(found[1], 16)), match["text"])
-    return Diagnostic(said, int(match["line"]) or None, column, end, text, match["file"], kind)
-
-
-def _excerpt(below: Sequence[str]) -> tuple[str | None, str]:
-    """Return the quoted source line and the line of marks under it, as GCC (with a gutter) and Clang print them."""
-    if not below:
-        return None, ""
-    marks = below[1] if len(below) > 1 else ""
-    if quoted := _SOURCE.fullmatch(below[0]):
-        under = _SOURCE.fullmatch(marks)
-        return quoted["text"], under["text"] if under else ""
-    if "^" in marks and not marks.strip(" \t^~"):
-        return below[0], marks
-    return None, ""
 
 
 def dependencies(text: str) -> list[str]:

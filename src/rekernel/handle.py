@@ -11,18 +11,19 @@ from rekernel.kernel import Kernel, Parameter
 
 if TYPE_CHECKING:
     from rekernel.live import Edition, Live
+    from rekernel.returning import Returning
 
 
 class _OnInstance:
     """A property that the class itself does not have, so that ``help(KernelHandle)`` keeps its own text."""
 
-    def __init__(self, read: Callable[[KernelHandle], Any], of_class: Any = None) -> None:
+    def __init__(self, read: Callable[[Any], Any], of_class: Any = None) -> None:
         self.read = read
         self.of_class = of_class
 
-    def __get__(self, handle: KernelHandle | None, owner: type | None = None) -> Any:
-        if handle is not None:
-            return self.read(handle)
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None:
+            return self.read(instance)
         if self.of_class is None:
             raise AttributeError
         return self.of_class
@@ -116,6 +117,21 @@ class KernelHandle(_native.Handle):
         if self._name not in edition.built.entries:
             raise self._live.gone(self._name)
         return KernelHandle.fixed(self._live, edition, self._name)
+
+    def returning(self, out: str, *, like: str) -> Returning:
+        """Return a callable that makes the array `out`, calls this kernel with it and returns it.
+
+        ``smooth = heat.step.returning("dst", like="src")``; then ``smooth(src, k=0.5)`` takes the other arguments.
+        The array is new for each call and begins as zeros, so that what the kernel does not write (a border) is
+        zero. It has the shape of the argument `like` and the dtype that the kernel declares for `out`, else that of
+        `like`. ``smooth(src, k=0.5, out=array)`` writes to that array and returns it.
+
+        Raises ArgumentValueError, a ValueError, if the kernel has no such parameters, does not write to `out`, or
+        returns something already.
+        """
+        from rekernel.returning import Returning
+
+        return Returning(self, out, like).checked()
 
     @property
     def _edition(self) -> Edition:

@@ -24,19 +24,28 @@ class Parameter:
     written: bool = False
     """True for an array that the kernel may write to."""
     dtype: str | None = None
-    """NumPy's name of the element or scalar type; None where the language does not say, or for records."""
+    """NumPy's name of the element or scalar type; None where the language does not say. For records, the type that
+    the function's pointer is declared with, or None for a struct."""
     ndim: int | None = None
     """The rank of an array; None for any. A written array of rank 0 also takes an array of one element."""
     shape: tuple[Extent, ...] = ()
     """One extent for each axis, or empty when all are free."""
-    strides: tuple[int | None, ...] = ()
-    """One stride for each axis in elements (None: free), or empty when all are free."""
+    strides: tuple[int | str | None, ...] = ()
+    """One stride for each axis in elements: fixed, named (equal wherever the name occurs), or None. Empty when all are
+    free."""
     trailing: int = 0
     """How many trailing axes of fixed extent the caller may leave out."""
     order: str = "any"
-    """``any`` strides, or ``C`` for C-contiguous arrays only (raw pointers)."""
+    """``any`` strides; ``C`` for C-contiguous arrays only (raw pointers); ``free`` for any, where the function does not
+    step along an axis whose stride it does not get. With ``any``, an array must be C-contiguous for such a function."""
     restrict: bool = False
     """Whether the text promises that no other argument overlaps this one."""
+    group: int = 0
+    """Two arrays of one group (unless 0), one of them written, may be one and the same array in spite of `restrict`:
+    of both the kernel touches the same element at the same time."""
+    margins: tuple[int, ...] = ()
+    """How many ghost layers each axis has at either end, which the function counts neither in the pointer nor in the
+    extent; or empty."""
     fields: tuple[tuple[str, str, int], ...] = ()
     """For arrays of records: name, dtype and byte offset of each field that the kernel uses."""
     itemsize: int = 0

@@ -314,6 +314,21 @@ class KernelLoader:
 
         save(self, Path(path))
 
+    def export(self, kernel_id: str | None, directory: str | PathLike[str], name: str | None = None) -> Path:
+        """Write all kernels of an id as one importable extension module, and return its file.
+
+        It runs in a Python of this version with NumPy and without rekernel. Beside it are ``<name>.pyi`` and the
+        text, ``<name>.cpp``. `name` is made from the id if not given; ValueError where it is no identifier or hides a
+        module of Python's own. JitError for a language that cannot be exported, and for a version that is built for
+        debugging; FileExistsError where another text is in the place of this one.
+
+        >>> loader.export("heat", "build")  # doctest: +SKIP
+        PosixPath('build/heat.cpython-311-x86_64-linux-gnu.so')
+        """
+        from rekernel.exporting import export
+
+        return export(self._find(kernel_id), self.jit, Path(directory), name)
+
     @classmethod
     def load_saved(cls, path: str | PathLike[str], *, namespace: Mapping[str, Any] | None = None) -> KernelLoader:
         """Make a loader from a file of `save`; names that the texts took from a namespace are asked for."""

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rekernel.kernel import Kernel
-from rekernel.modulebuilder import entry_symbol
 
 if TYPE_CHECKING:
     from rekernel._native import _FunctionParameter, _FunctionSlot
 
-__all__ = ["function_name", "limits", "literal", "tables"]
+__all__ = ["function_name", "identifier", "limits", "literal", "tables"]
 
 _NUMBERED = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -30,7 +29,16 @@ def function_name(kernel: Kernel) -> str:
     >>> [function_name(Kernel(name, (), "cpp")) for name in ("step", "heat.step", "2d", "lambda")]
     ['step', 'heat_step', '_2d', 'lambda_']
     """
-    name = re.sub(r"\W", "_", kernel.name)
+    return identifier(kernel.name)
+
+
+def identifier(text: str) -> str:
+    """Return a text made an identifier of Python's.
+
+    >>> [identifier(text) for text in ("heat.step", "2d", "lambda")]
+    ['heat_step', '_2d', 'lambda_']
+    """
+    name = re.sub(r"\W", "_", text)
     name = name if name.isidentifier() else f"_{name}"
     return f"{name}_" if keyword.iskeyword(name) else name
 
@@ -58,18 +66,20 @@ def limits(kernels: Sequence[Kernel]) -> str:
 
 
 def _extents(kernel: Kernel) -> dict[str, int]:
-    """Return the numbers of the named extents."""
-    named = dict.fromkeys(e for p in kernel.parameters for e in p.shape if isinstance(e, str))
+    """Return the numbers of the named extents and strides."""
+    named = dict.fromkeys(e for p in kernel.parameters for e in (*p.shape, *p.strides) if isinstance(e, str))
     return {name: number for number, name in enumerate(named)}
 
 
-def tables(kernel: Kernel, index: int) -> str:
-    """Return the constants that describe one kernel, and the declaration of its entry point."""
+def tables(kernel: Kernel, index: int, symbol: str, nogil: bool | None = None) -> str:
+    """Return the constants that describe one kernel, and the declaration of its entry point.
+
+    `nogil`: whether calls release the GIL; None for those that have much to do.
+    """
     from rekernel.jit.calltable import rows
 
     parameters, slots = rows(kernel)
     extents = _extents(kernel)
-    symbol = entry_symbol(kernel, index)
     texts = [
         f'extern "C" __attribute__((visibility("default"), noinline)) __INT32_TYPE__ {symbol}(rk_call *);\n',
         *(_axes(row, f"{index}_{place}", extents) for place, row in enumerate(parameters) if len(row) > 4),
@@ -79,10 +89,10 @@ def tables(kernel: Kernel, index: int) -> str:
         _array("const char *", f"extents_{index}", [literal(name) for name in extents]),
     ]
     values = [
-        literal(function_name(kernel)),
+        literal(function_name(kernel)), literal(str(kernel)),
         *_counted(f"parameters_{index}", len(parameters)), *_counted(f"slots_{index}", len(slots)),
         *_counted(f"extents_{index}", len(extents)), symbol, _element(kernel.returns or ""),
-        _flag(kernel.policy == "pystencils"), _flag(kernel.openmp),
+        _flag(kernel.policy == "pystencils"), _flag(kernel.openmp), {None: "0", True: "1", False: "-1"}[nogil],
     ]  # fmt: skip
     return "".join([*texts, f"constexpr Kernel kernel_{index} = {{{', '.join(values)}}};\n"])
 
@@ -104,13 +114,15 @@ def _element(dtype: str) -> str:
 
 
 def _axes(row: _FunctionParameter, place: str, extents: dict[str, int]) -> str:
-    _, _, _, _, itemsize, ndim, shape, strides, *_ = row  # type: ignore[misc]
+    _, _, _, _, itemsize, ndim, shape, strides, *_, margins = row  # type: ignore[misc]
     rank = max(ndim, 0)
     made = []
-    for extent, stride in zip(shape or (None,) * rank, strides or (None,) * rank, strict=True):
+    free = (None,) * rank
+    for extent, stride, margin in zip(shape or free, strides or free, margins or (0,) * rank, strict=True):
         fixed = extent if isinstance(extent, int) else -1
-        name = extents[extent] if isinstance(extent, str) else -1
-        made.append(f"{{{fixed}, {name}, {_flag(stride is not None)}, {(stride or 0) * itemsize}}}")
+        names = [extents[name] if isinstance(name, str) else -1 for name in (extent, stride)]
+        step = (_flag(True), stride * itemsize) if isinstance(stride, int) else (_flag(False), 0)
+        made.append(f"{{{fixed}, {names[0]}, {step[0]}, {step[1]}, {names[1]}, {margin}}}")
     return _array("Axis", f"axes_{place}", made)
 
 
@@ -123,14 +135,14 @@ def _parameter(row: _FunctionParameter, place: str) -> str:
     name, kind, shown, dtype = row[:4]
     first = f"{literal(name)}, {literal(shown)}, {_element(dtype)}"
     if kind == "scalar":
-        return f"{{{first}, false, false, false, false, 0, 0, 0, nullptr, nullptr, 0}}"
-    itemsize, ndim, shape, _, trailing, contiguous, written, restrict, fields = row[4:]  # type: ignore[misc]
+        return f"{{{first}, false, false, false, false, 0, 0, 0, nullptr, nullptr, 0, 0}}"
+    itemsize, ndim, shape, _, trailing, contiguous, written, restrict, fields, group, _ = row[4:]  # type: ignore[misc]
     least = ndim
     while trailing and shape[least - 1] == 1:  # of any other extent there would be memory to miss
         least, trailing = least - 1, trailing - 1
     flags = ", ".join(map(_flag, (True, contiguous, written, restrict)))
     axes = f"axes_{place}" if ndim > 0 else "nullptr"
-    return f"{{{first}, {flags}, {ndim}, {least}, {itemsize}, {axes}, {_counted_fields(place, len(fields))}}}"
+    return f"{{{first}, {flags}, {ndim}, {least}, {itemsize}, {axes}, {_counted_fields(place, len(fields))}, {group}}}"
 
 
 def _counted_fields(place: str, count: int) -> str:

@@ -28,7 +28,7 @@ from rekernel.gnutext import dependencies
 from rekernel.leading import leading_headers
 from rekernel.locks import rlock
 from rekernel.pchchecks import digest_of, shadowed, turn, usable
-from rekernel.process import private, run, working
+from rekernel.process import environment, private, run, working
 
 __all__ = ["Precompiled", "PrecompiledHeaders"]
 
@@ -167,7 +167,7 @@ class PrecompiledHeaders:
             command = [
                 *toolchain.command, *flags, *at_once, "-x", "c++-header", header, "-o", made, "-MD", "-MF", listed,
             ]  # fmt: skip
-            if run(command, work, background=True).returncode:
+            if run(command, work, environment(work, toolchain.environment), background=True).returncode:
                 return False
             found = [path for path in dependencies(os.fsdecode(Path(listed).read_bytes())) if path != header]
             roots = tuple(directory.rstrip("/") + "/" for directory in toolchain.system_dirs)
@@ -190,13 +190,14 @@ class PrecompiledHeaders:
             return text
         Path(work, "lead.cpp").write_text(text)
         kept = [*toolchain.command, *flags, "-O0", "-fkeep-inline-functions", "-c", "lead.cpp", "-o", "lead.o"]
-        if run(kept, work, background=True).returncode:
+        env = environment(work, toolchain.environment)
+        if run(kept, work, env, background=True).returncode:
             return text
         listed = run([nm, "-C", "lead.o"], work).output
         external = "".join(f"extern template {line};\n" for line in _INSTANTIATED.findall(listed))
         Path(work, "lead.cpp").write_text(text + external)
         check = [*toolchain.command, *flags, "-fsyntax-only", "lead.cpp"]
-        return text + external if external and run(check, work, background=True).returncode == 0 else text
+        return text + external if external and run(check, work, env, background=True).returncode == 0 else text
 
     def prune(self, keep: str = "") -> None:
         """Remove the least recently used ones until the rest fits into `size`."""

@@ -40,17 +40,19 @@ def probe(info: Any, directory: str | os.PathLike[str] | None = None) -> Toolcha
     if os.name == "nt":
         raise toolchain_error("compiling C++ on Windows is not supported; use Linux, or WSL")
     text = info.cxx()
-    path = which(text)
+    given = getattr(info, "env", {})
+    search = given.get("PATH")
+    path = which(text, search)
     command = Command((), text, (), ()) if path else split_command(text)
-    path = path or which(command.driver)
+    path = path or which(command.driver, search)
     if path is None:
-        searched = os.path.dirname(command.driver) or f"PATH ({os.environ.get('PATH') or 'which is empty'})"
+        searched = os.path.dirname(command.driver) or f"PATH ({search or os.environ.get('PATH') or 'which is empty'})"
         raise toolchain_error(
             f"the C++ compiler {command.driver!r} was not found: looked in {searched}; install it, or name another one "
             "with REKERNEL_CXX, CXX or CompilerInfo"
         )
-    path, cpu, variables = os.path.abspath(path), cpu_features(), changing_variables()
-    launcher = tuple(which(word) or word for word in command.launcher)
+    path, cpu, variables = os.path.abspath(path), cpu_features(), changing_variables(given)
+    launcher = tuple(which(word, search) or word for word in command.launcher)
     asked = (SCHEMA, path, launcher, command.verbs, command.flags, cpu, variables)
     key = blake2b(json.dumps(asked).encode(), digest_size=16).hexdigest()
     found = _known.get(key)
@@ -89,7 +91,7 @@ def key_fields(
     given = {*toolchain.flags, *info.cxxflags()}
     native = not given.isdisjoint(("-march=native", "-mcpu=native", "-mtune=native"))
     linking = ("linker flags", tuple(info.linker_flags()))
-    return (*toolchain.identity, ("cxxflags", tuple(chosen)), linking, ("cpu", toolchain.cpu if native else None))
+    return (*toolchain.identity, ("cxxflags", "\0".join(chosen)), linking, ("cpu", toolchain.cpu if native else None))
 
 
 @cache
@@ -122,17 +124,17 @@ def _ask(
         native = f"-m{'arch' if os.uname().machine in ('x86_64', 'i686') else 'cpu'}=native"
         # zig links by itself, even when it is only asked how; it resolves the CPU by itself, too.
         rest = ["-fPIC", "-c" if command.verbs else "-shared", source, "-o", library]
-        shown = call([*base, "-###", native, *rest], place)
+        shown = call([*base, "-###", native, *rest], place, variables)
         if shown.returncode:  # a compiler for another kind of CPU
-            shown = call([*base, "-###", *rest], place)
+            shown = call([*base, "-###", *rest], place, variables)
         refuse_broken(shown)
-        with_openmp = call([*base, "-###", "-fopenmp", *rest], place)
-        headers = call([*base, "-E", "-v", "-x", "c++", source], place)
+        with_openmp = call([*base, "-###", "-fopenmp", *rest], place, variables)
+        headers = call([*base, "-E", "-v", "-x", "c++", source], place, variables)
         refuse_broken(headers)
         lines = commands(shown.output)
         compiler = next((line for line in lines if "-cc1" in line or os.path.basename(line[0]) == "cc1plus"), [])
         clang = "-cc1" in compiler or "clang version" in shown.output
-        linker = _linker(lines, base, place)
+        linker = _linker(lines, base, place, variables)
         link = link_line(lines[-1], place, linker) if linker and len(lines) > 1 else None
         if link is not None:
             link = _with_openmp(link, commands(with_openmp.output), place)
@@ -147,15 +149,17 @@ def _ask(
     )  # fmt: skip
 
 
-def _linker(lines: list[list[str]], base: list[str], place: str) -> str | None:
+def _linker(
+    lines: list[list[str]], base: list[str], place: str, variables: tuple[tuple[str, str], ...]
+) -> str | None:  # fmt: skip
     """Return the linker's path: Clang shows it, GCC shows collect2, which looks for it."""
     if len(lines) < 2:
         return None
     shown = lines[-1][0]
     if os.path.basename(shown) != "collect2":
         return which(shown)
-    answer = call([*base, "-print-prog-name=ld"], place).output.strip()
-    return which(answer) if answer else None
+    answer = call([*base, "-print-prog-name=ld"], place, variables).output.strip()
+    return which(answer, dict(variables).get("PATH")) if answer else None
 
 
 def _with_openmp(link: LinkLine, lines: list[list[str]], place: str) -> LinkLine:

@@ -12,7 +12,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -57,18 +57,22 @@ class Finished:
     """How long it took."""
 
 
-def environment(directory: str) -> dict[str, str]:
-    """Return the environment of a compiler that runs in `directory`: messages in English, temporary files inside."""
-    env = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+def environment(directory: str, variables: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    """Return the environment of a compiler that runs in `directory`: messages in English, temporary files inside.
+
+    `variables` are what it gets besides those of the process, or instead of them.
+    """
+    env = {name: value for name, value in {**os.environ, **dict(variables)}.items() if name not in _DROPPED}
     for name in SEARCHED:
         if name in env:
             env[name] = os.pathsep.join(os.path.abspath(entry) for entry in env[name].split(os.pathsep))
     return {**env, "LC_ALL": "C", "TMPDIR": directory}
 
 
-def changing_variables() -> tuple[tuple[str, str], ...]:
-    """Return the variables that are set and can change what a compiler makes of a text."""
-    return tuple((name, os.environ[name]) for name in CHANGING if name in os.environ)
+def changing_variables(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the variables that can change what a compiler makes of a text, and those that are `given` for it."""
+    ours = {name: os.environ[name] for name in CHANGING if name in os.environ}
+    return tuple({**ours, **dict(sorted(given.items()))}.items())
 
 
 def run(

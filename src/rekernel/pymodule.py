@@ -5,6 +5,7 @@
     Python.h, our own C++ (include/rekernel/pymodule/), the tables, PyInit    <- nothing of the user's can break it
     the unit of a bare library: the kernels' text and their entry points      <- what a JIT compiles, too
 
+The first part alone is a unit to be linked with another that has the entry points.
 Arrays come by the buffer protocol, so NumPy's headers are not needed and any NumPy will do.
 """
 
@@ -12,18 +13,25 @@ from __future__ import annotations
 
 import keyword
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from rekernel.kernel import Kernel
-from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, abi_text, as_tuple
-from rekernel.moduletables import function_name, limits, literal, tables
+from rekernel.modulebuilder import (
+    ExtensionModuleBuilderBase,
+    LibraryBuilder,
+    Unit,
+    abi_text,
+    as_tuple,
+    entry_symbol,
+)
+from rekernel.moduletables import function_name, identifier, limits, literal, tables
 
 if TYPE_CHECKING:
     from rekernel.jit.base import KernelWrapper
 
-__all__ = ["PythonModuleBuilder", "function_name", "module_name"]
+__all__ = ["PythonModuleBuilder", "function_name", "groups", "module_name"]
 
 _PARTS = ("tables", "words", "scalars", "arrays", "overlap", "call")
 _HEADERS = ("exception", "typeinfo", "cxxabi.h", "fenv.h", "stdio.h", "stdlib.h", "string.h")
@@ -74,17 +82,32 @@ class PythonModuleBuilder(ExtensionModuleBuilderBase):
         ValueError for kernels that cannot stand in one module: a table that contradicts itself, two of one name.
         """
         kernels = as_tuple(kernel)
-        if not module_name.isidentifier():
-            raise ValueError(f"{module_name!r} cannot be the name of a Python module")
         names = [function_name(one) for one in kernels]
         if len(set(names)) < len(names):
             raise ValueError(f"two kernels of one module have the same name: {', '.join(names)}")
+        symbols = [entry_symbol(one, index) for index, one in enumerate(kernels)]
+        own = self.render_interface(kernels, module_name, symbols)
+        return f"{own}\n{LibraryBuilder().render_module(kernels, module_name)}"
+
+    def render_interface(
+        self, kernels: Sequence[Kernel], module_name: str, symbols: Sequence[str], *, nogil: bool | None = None
+    ) -> str:
+        """Return the module's text without the kernels' own: a unit to be linked with theirs.
+
+        `symbols` are the names of their entry points. Kernels of one name are overloads of one function. `nogil`:
+        whether calls release the GIL; None for those that have much to do. ValueError for what cannot stand in one
+        module.
+        """
+        if not module_name.isidentifier():
+            raise ValueError(f"{module_name!r} cannot be the name of a Python module")
+        named = groups(kernels)
         parts = [_START, *_includes(kernels), abi_text(), limits(kernels)]
         parts += [_part(name) for name in _PARTS]
+        if len(named) < len(kernels):
+            parts += [_part("choose")]
         parts += ['#line 1 "rekernel module"\nnamespace rekernel_module {\n']
-        parts += [tables(one, index) for index, one in enumerate(kernels)]
-        parts += [_methods(kernels), _finish(kernels, module_name)]
-        parts += [LibraryBuilder().render_module(kernels, module_name)]
+        parts += [tables(one, index, symbols[index], nogil) for index, one in enumerate(kernels)]
+        parts += [_methods(kernels, named), _finish(kernels, module_name)]
         return "\n".join(parts)
 
     def get_wrapper(self, kernel: Kernel, module: Any) -> KernelWrapper:
@@ -95,13 +118,25 @@ class PythonModuleBuilder(ExtensionModuleBuilderBase):
         return KernelWrapper.over(kernel, getattr(imported, function_name(kernel)))
 
 
-def module_name(kernels: Sequence[Kernel]) -> str:
-    """Return a name for a module of these kernels: that of the first, where it hides no module of Python's.
+def groups(kernels: Sequence[Kernel]) -> dict[str, tuple[int, ...]]:
+    """Return the functions of a module: for each name the numbers of its kernels, of which several are overloads."""
+    found: dict[str, tuple[int, ...]] = {}
+    for number, kernel in enumerate(kernels):
+        name = function_name(kernel)
+        others = found.get(name, ())
+        if others and kernels[others[0]].name != kernel.name:
+            raise ValueError(f"{kernels[others[0]].name} and {kernel.name} would both be called {name} in Python")
+        found[name] = (*others, number)
+    return found
 
-    >>> [module_name([Kernel(name, (), "cpp")]) for name in ("heat.step", "copy")]
+
+def module_name(text: str) -> str:
+    """Return a name for a module after a kernel or an id, where it hides no module of Python's.
+
+    >>> [module_name(text) for text in ("heat.step", "copy")]
     ['heat_step', 'copy_kernel']
     """
-    name = function_name(kernels[0])
+    name = identifier(text)
     return f"{name}_kernel" if hides_a_module(name) else name
 
 
@@ -122,12 +157,13 @@ def _includes(kernels: Sequence[Kernel]) -> list[str]:
     return lines
 
 
-def _methods(kernels: Sequence[Kernel]) -> str:
-    rows = "".join(
-        f"    {{{literal(function_name(one))}, as_method(call<kernel_{index}>), METH_FASTCALL | METH_KEYWORDS, "
-        f"{literal(_doc(one))}}},\n"
-        for index, one in enumerate(kernels)
-    )
+def _methods(kernels: Sequence[Kernel], named: Mapping[str, Sequence[int]]) -> str:
+    rows = ""
+    for name, numbers in named.items():
+        way = "call" if len(numbers) == 1 else "call_nearest"
+        doc = _doc(kernels[numbers[0]]) if len(numbers) == 1 else _doc_of_overloads([kernels[n] for n in numbers])
+        chosen = ", ".join(f"kernel_{number}" for number in numbers)
+        rows += f"    {{{literal(name)}, as_method({way}<{chosen}>), METH_FASTCALL | METH_KEYWORDS, {literal(doc)}}},\n"
     return f"PyMethodDef methods[] = {{\n{rows}    {{nullptr, nullptr, 0, nullptr}},\n}};\n"
 
 
@@ -140,6 +176,11 @@ def _doc(kernel: Kernel) -> str:
     if kernel.policy == "pystencils":
         names = [*(["*"] if names else []), *names, "**ignored"]
     return f"{function_name(kernel)}({', '.join(['$module', '/', *names])})\n--\n\n{doc}"
+
+
+def _doc_of_overloads(kernels: Sequence[Kernel]) -> str:
+    docs = dict.fromkeys(kernel.doc for kernel in kernels if kernel.doc)
+    return "\n\n".join(["\n".join(map(str, kernels)), *docs])
 
 
 def _finish(kernels: Sequence[Kernel], name: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rekernel.errors import KernelNotFoundError
+from rekernel.files import write_whole
 from rekernel.publishing import dependents
 from rekernel.records import load_record, record_of
 
@@ -30,14 +29,7 @@ def save(loader: KernelLoader, path: Path) -> None:
         if edition is not None:
             records.append(record_of(live, edition, values=False)[0])
     text = json.dumps({"rekernel": FORMAT, "ids": records}, indent=1, ensure_ascii=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, text.encode("utf-8"), 0o600)
 
 
 def load_saved(cls: type[KernelLoader], path: Path, namespace: Mapping[str, Any] | None) -> KernelLoader:

@@ -13,15 +13,18 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rekernel.calling import call, refuse_breakage
 from rekernel.compilerflags import driver_link_flags, linker_words
 from rekernel.compilers import toolchain_error
+from rekernel.diagnostics import format_flags, parse, point, render
 from rekernel.errors import Diagnostic
-from rekernel.gnutext import dependencies, messages, needs, source_lines, undefined_symbols
+from rekernel.gnumessages import source_lines
+from rekernel.gnutext import dependencies, needs, undefined_symbols
 from rekernel.probe import Toolchain, flags, key_fields, probe
 from rekernel.process import Finished, working
 from rekernel.product import CompileFailed, Header, Product
@@ -29,7 +32,18 @@ from rekernel.product import CompileFailed, Header, Product
 if TYPE_CHECKING:
     from rekernel.pch import Precompiled, PrecompiledHeaders
 
-__all__ = ["CompileFailed", "Header", "Product", "Toolchain", "build", "flags", "key_fields", "openmp_works", "probe"]
+__all__ = [
+    "Beside",
+    "CompileFailed",
+    "Header",
+    "Product",
+    "Toolchain",
+    "build",
+    "flags",
+    "key_fields",
+    "openmp_works",
+    "probe",
+]
 
 
 def build(
@@ -37,38 +51,59 @@ def build(
     include_dirs: Sequence[str | os.PathLike[str]] = (), workdir: str | os.PathLike[str] | None,
     debug: bool = False, link_cxx: bool | None = None, allow_undefined: bool = False,
     name: str = "unit.cpp", debug_dir: str | None = None, pch: PrecompiledHeaders | None = None,
+    extra: Sequence[str] = (), beside: Beside | None = None,
 ) -> Product:  # fmt: skip
     """Compile and link a unit.
 
     `workdir` is where private work directories are made. Libraries are linked where the object needs them;
     `link_cxx` overrides this for the C++ library. `allow_undefined` is for Python modules, whose symbols are the
-    interpreter's. `name` is what messages call the unit, and a debugger finds it in `debug_dir`.
+    interpreter's. `name` is what messages call the unit, and debuggers and profilers find it in `debug_dir`.
+    `extra` are flags for the compile of the unit alone, not for precompiled headers. `beside` is compiled after it and linked with it.
 
     CompileFailed for a wrong text, ToolchainError for a broken compiler.
     """
     start = time.perf_counter()
     chosen = flags(toolchain, info, openmp=openmp, include_dirs=include_dirs, debug=debug)
-    pch = None if debug or allow_undefined else pch
+    pch = None if debug or debug_dir or allow_undefined else pch
     with working(workdir) as place, ExitStack() as using:
-        exact = [*chosen, f"-ffile-prefix-map={place}={os.path.abspath(debug_dir)}"] if debug_dir else chosen
-        unit = _Unit(toolchain, info, place, name, text, exact, openmp and getattr(info, "openmp", True) and not debug)
+        exact = chosen
+        if debug_dir:  # with lines at least, and with C++ for whatever the user has called his file
+            lines = [] if debug else ["-g1"]
+            exact = [*chosen, *lines, f"-ffile-prefix-map={place}={os.path.abspath(debug_dir)}", "-x", "c++"]
+        threads = openmp and getattr(info, "openmp", True) and not debug
+        unit = _Unit(toolchain, info, place, name, text, exact, threads, list(extra))
+        other = None
+        if beside is not None:
+            others = flags(toolchain, beside.info, include_dirs=beside.include_dirs, debug=debug)
+            other = _Unit(toolchain, beside.info, place, "beside.cpp", beside.text, others, False, [], "beside")
         header = None if pch is None else using.enter_context(pch.find(toolchain, chosen, text))
         try:
-            compiled, linked = unit.make(header, link_cxx, allow_undefined)
+            compiled, linked = unit.make(header, link_cxx, allow_undefined, other)
         except CompileFailed:
             if header is None:
                 raise
             header = None
-            compiled, linked = unit.make(None, link_cxx, allow_undefined)
+            compiled, linked = unit.make(None, link_cxx, allow_undefined, other)
         output = compiled.output + linked.output
         warnings = tuple(message for message in unit.messages(output) if message.severity != "error")
+        headers = (*unit.headers(header), *(() if other is None else other.headers(None)))
         product = Product(
-            Path(place, "unit.so").read_bytes(), unit.headers(header), warnings, compiled.command, output,
-            time.perf_counter() - start, linked.command, header is not None,
+            Path(place, "unit.so").read_bytes(), headers, warnings, compiled.command,
+            unit.rendered(output), time.perf_counter() - start, linked.command, header is not None,
         )  # fmt: skip
     if pch is not None and header is None:
         pch.later(toolchain, chosen, text, product.seconds)
     return product
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A second text of a unit, which no flag and no macro of the first one reaches."""
+
+    text: str
+    info: Any
+    """Its own compiler flags; the compiler is the unit's."""
+    include_dirs: Sequence[str] = ()
 
 
 @dataclass
@@ -82,33 +117,62 @@ class _Unit:
     text: str
     flags: list[str]
     openmp: bool
+    extra: list[str] = field(default_factory=list)
+    stem: str = "unit"
+    """Of the files that the compiler makes."""
 
-    def make(self, header: Precompiled | None, cxx: bool | None, allow_undefined: bool) -> tuple[Finished, Finished]:
-        """Compile and link."""
-        return self.compile(header), self.link(cxx, allow_undefined)
+    def make(
+        self, header: Precompiled | None, cxx: bool | None, allow_undefined: bool, other: _Unit | None
+    ) -> tuple[Finished, Finished]:
+        """Compile and link, with another unit."""
+        compiled = self.compile(header)
+        if other is not None:
+            other.compile(None)
+        return compiled, self.link(cxx, allow_undefined, ["unit.o"] if other is None else ["unit.o", other.object])
+
+    @property
+    def object(self) -> str:
+        """The name of the object."""
+        return f"{self.stem}.o"
+
+    @cached_property
+    def lines(self) -> dict[tuple[str, int], str]:
+        """The unit's lines, by the names and numbers that messages use."""
+        return source_lines(self.text, self.name)
 
     def messages(self, output: str) -> tuple[Diagnostic, ...]:
         """Return what a compiler or linker said about the unit."""
-        return messages(output, source_lines(self.text, self.name)) if output else ()
+        return parse(output, self.lines) if output else ()
+
+    def rendered(self, output: str) -> str:
+        """Return the same for people to read."""
+        return render(output, self.lines) if output else ""
 
     def compile(self, header: Precompiled | None) -> Finished:
-        """Compile to ``unit.o``."""
+        """Compile to an object."""
         Path(self.place, self.name).write_bytes(_encoded(self.text if header is None else header.rest))
-        command = [
-            *self.toolchain.launcher, *self.toolchain.command, *self.flags, "-c", self.name, "-o", "unit.o",
-            "-MD", "-MF", "unit.d", *(() if header is None else header.flags),
+        driver = [*self.toolchain.launcher, *self.toolchain.command]
+        rest = [
+            *self.flags, "-c", self.name, "-o", self.object,
+            "-MD", "-MF", f"{self.stem}.d", *(() if header is None else header.flags), *self.extra,
             *(["-pipe"] if self.toolchain.kind == "gcc" else []),  # the assembler starts meanwhile: 3 of 37 ms
         ]  # fmt: skip
-        finished = call(command, self.place)
+        form = format_flags(self.toolchain)
+        finished = call([*driver, *form, *rest], self.place, self.toolchain.environment)
+        if form and finished.returncode and header is None and not self._placed(finished.output):
+            # Data does not say how GCC came to a header, its text does.
+            finished = call([*driver, *rest], self.place, self.toolchain.environment)
+        finished = replace(finished, command=(*driver, *rest))  # which a user can call and read
         if finished.returncode:
             self._refuse(finished, "compile")
-        if not os.path.exists(os.path.join(self.place, "unit.o")):
+        if not os.path.exists(os.path.join(self.place, self.object)):
             raise toolchain_error(f"{self.toolchain.driver} is no C++ compiler: it makes no object file")
         return finished
 
-    def link(self, cxx: bool | None, allow_undefined: bool) -> Finished:
-        """Link ``unit.o`` to ``unit.so``, by the linker itself where that is possible."""
-        symbols = undefined_symbols(Path(self.place, "unit.o").read_bytes())
+    def link(self, cxx: bool | None, allow_undefined: bool, objects: Sequence[str]) -> Finished:
+        """Link to ``unit.so``, by the linker itself where that is possible."""
+        each = [undefined_symbols(Path(self.place, name).read_bytes()) for name in objects]
+        symbols = None if None in each else frozenset[str]().union(*filter(None, each))
         some, needs_cxx, needs_openmp = needs(symbols)
         given = self.info.linker_flags()
         read = [flag for flag in self.toolchain.flags if not flag.startswith(("-m", "-stdlib=", "--sysroot", "-B"))]
@@ -118,18 +182,21 @@ class _Unit:
         if line is not None and extra is not None and (line.openmp or not needs_openmp):
             wanted = needs_cxx if cxx is None else cxx
             command = line.render(
-                "unit.so", ["unit.o"], extra=extra, libraries=some, cxx=wanted, openmp=needs_openmp,
+                "unit.so", objects, extra=extra, libraries=some, cxx=wanted, openmp=needs_openmp,
                 allow_undefined=allow_undefined,
             )  # fmt: skip
-            finished = call(command, self.place)
+            finished = call(command, self.place, self.toolchain.environment)
             if finished.returncode == 0:
                 return finished
-        finished = call(self._through_driver(given, needs_cxx, needs_openmp, allow_undefined), self.place)
+        through = self._through_driver(given, needs_cxx, needs_openmp, allow_undefined, objects)
+        finished = call(through, self.place, self.toolchain.environment)
         if finished.returncode:
             self._refuse(finished, "link")
         return finished
 
-    def _through_driver(self, given: Sequence[str], cxx: bool, openmp: bool, allow_undefined: bool) -> list[str]:
+    def _through_driver(
+        self, given: Sequence[str], cxx: bool, openmp: bool, allow_undefined: bool, objects: Sequence[str]
+    ) -> list[str]:
         kept = driver_link_flags(given, [*self.toolchain.flags, *self.info.cxxflags()])
         elf = self.toolchain.link is not None or "linux" in self.toolchain.triple
         sanitized = any(flag.startswith("-fsanitize") for flag in kept)
@@ -139,12 +206,12 @@ class _Unit:
         # To link C++, zig first builds a C++ library, for minutes.
         verbs = ["cc" if verb == "c++" and not cxx else verb for verb in self.toolchain.verbs]
         command = [self.toolchain.driver, *verbs]
-        return [*command, "-shared", "-fPIC", *strict, "-o", "unit.so", "unit.o", *kept, *threads]
+        return [*command, "-shared", "-fPIC", *strict, "-o", "unit.so", *objects, *kept, *threads]
 
     def headers(self, used: Precompiled | None) -> tuple[Header, ...]:
         """Return the files that the unit included."""
         try:
-            text = os.fsdecode(Path(self.place, "unit.d").read_bytes())
+            text = os.fsdecode(Path(self.place, f"{self.stem}.d").read_bytes())
         except OSError:
             text = ""
         named = [os.path.join(self.place, path) for path in dependencies(text)]
@@ -154,8 +221,16 @@ class _Unit:
         roots = tuple(directory.rstrip("/") + "/" for directory in self.toolchain.system_dirs)
         return tuple(Header(path, path.startswith(roots)) for path in dict.fromkeys(named) if path != own)
 
+    def _placed(self, output: str) -> bool:
+        """Return whether a way is known from the first error to a line of the unit."""
+        own = {name for name, _line in self.lines}
+        errors = [message for message in self.messages(output) if message.severity == "error"]
+        return bool(errors) and point(errors[:1], own).filename in own
+
     def _refuse(self, finished: Finished, what: str) -> None:
         """Raise for a call that failed: the compiler is broken, has no OpenMP, or the text is wrong."""
+        found = self.messages(finished.output)
+        finished = replace(finished, output=self.rendered(finished.output))
         refuse_breakage(finished)
         if "No space left on device" in finished.output:
             raise toolchain_error(f"the disk is full: {self.place} (set TMPDIR or REKERNEL_CACHE_DIR to another place)")
@@ -165,7 +240,6 @@ class _Unit:
                 "apt install libomp-dev for clang, libgomp1 for g++), choose another one with REKERNEL_CXX or CXX, or "
                 f"set openmp=False in CompilerInfo. It says: {finished.output.strip()[:500]}"
             )
-        found = self.messages(finished.output)
         errors = [message for message in found if message.severity == "error"]
         if not errors:
             text = finished.output.strip() or f"exit code {finished.returncode} without a word"
@@ -195,7 +269,7 @@ def openmp_works(toolchain: Toolchain, workdir: str | os.PathLike[str] | None = 
         with working(workdir) as place:
             Path(place, "unit.cpp").write_text(_OPENMP)
             base = [*toolchain.command, "-fopenmp", "-fPIC", "-shared", "unit.cpp", "-o", "unit.so"]
-            _openmp[key] = call(base, place).returncode == 0
+            _openmp[key] = call(base, place, toolchain.environment).returncode == 0
     return _openmp[key]
 
 

@@ -7,6 +7,15 @@ from rekernel.jit import cpu, cpujit, error
 from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
 from rekernel.jit.cpu import AUTO, CpuJit
 from rekernel.jit.error import JitError
+from rekernel.jit.legacy import (
+    LegacyCpuJit,
+    add_or_change_compiler_flags,
+    clear_cache,
+    get_cache_config,
+    get_compiler_config,
+    read_config,
+    set_config,
+)
 from rekernel.modulebuilder import ExtensionModuleBuilderBase
 
 __all__ = [
@@ -19,9 +28,16 @@ __all__ = [
     "JitBase",
     "JitError",
     "KernelWrapper",
+    "LegacyCpuJit",
     "NoJit",
+    "add_or_change_compiler_flags",
+    "clear_cache",
     "cpu",
     "cpujit",
     "error",
+    "get_cache_config",
+    "get_compiler_config",
     "no_jit",
+    "read_config",
+    "set_config",
 ]

@@ -42,24 +42,30 @@ class KernelWrapper(_native.Handle):
         return made
 
     @property
-    def kernel(self) -> Kernel:
-        """The kernel as a value."""
-        return self._kernel
-
-    @property
-    def ast(self) -> Any:
-        """What the kernel was compiled from, where that was another tool's object; else the kernel itself."""
+    def kernel(self) -> Any:
+        """The kernel that was compiled: a `Kernel`, or pystencils' own."""
         return self._details.get("ast", self._kernel)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The kernel's parameters, in the order of a positional call."""
-        return self._kernel.parameters
+    def ast(self) -> Any:
+        """The same as `kernel`."""
+        return self.kernel
+
+    @property
+    def value(self) -> Kernel:
+        """The kernel as a value, whatever it was compiled from."""
+        return self._kernel
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The parameters of `kernel`: in the order of a positional call, or those of pystencils' C function."""
+        return tuple(self.kernel.parameters)
 
     @property
     def code(self) -> str:
         """The kernel's own text."""
-        return self._kernel.code
+        kernel = self.kernel
+        return kernel.code if isinstance(kernel, Kernel) else str(kernel.get_c_code())
 
     @property
     def unit(self) -> str:
@@ -67,9 +73,9 @@ class KernelWrapper(_native.Handle):
         return str(self._details.get("unit", self._kernel.code))
 
     @property
-    def target(self) -> str:
-        """What the code was compiled for: ``native``, or a named level."""
-        return str(self._details.get("target", ""))
+    def target(self) -> Any:
+        """What the code was compiled for: ``native``, a named level, or the ``Target`` of pystencils' kernel."""
+        return getattr(self.kernel, "target", self._details.get("target", ""))
 
     @property
     def from_cache(self) -> bool:

@@ -57,14 +57,15 @@ def _parameter(parameter: Parameter, strided: set[tuple[str, int]]) -> _Function
         return (parameter.name, "scalar", parameter.type, parameter.dtype or "")
     if parameter.kind not in ("array", "pointer"):
         raise ValueError(f"{name} is of the kind {parameter.kind!r}, which compiled code does not take")
-    if parameter.order not in ("any", "C"):
-        raise ValueError(f"{name} has the unknown order {parameter.order!r}; known are 'any' and 'C'")
+    if parameter.order not in ("any", "C", "free"):
+        raise ValueError(f"{name} has the unknown order {parameter.order!r}; known are 'any', 'C' and 'free'")
     return _array(parameter, name, strided)
 
 
 def _array(parameter: Parameter, name: str, strided: set[tuple[str, int]]) -> _ArrayRow:
     rank = parameter.ndim or 0
-    for word, given in (("shape", parameter.shape), ("strides", parameter.strides)):
+    sizes = {"shape": parameter.shape, "strides": parameter.strides, "margins": parameter.margins}
+    for word, given in sizes.items():
         if given and len(given) != rank:
             raise ValueError(f"{name} has {len(given)} items in {word}, but {parameter.ndim} dimensions")
     if not 0 <= parameter.trailing <= rank:
@@ -86,6 +87,8 @@ def _array(parameter: Parameter, name: str, strided: set[tuple[str, int]]) -> _A
         parameter.written,
         parameter.restrict,
         parameter.fields,
+        parameter.group,
+        parameter.margins,
     )
 
 
@@ -102,6 +105,8 @@ def _itemsize(parameter: Parameter, name: str) -> int:
 def _must_be_contiguous(parameter: Parameter, strided: set[tuple[str, int]]) -> bool:
     if parameter.order == "C" or parameter.kind == "pointer" or parameter.ndim is None:
         return True
+    if parameter.order == "free":
+        return False
     shape = parameter.shape or (None,) * parameter.ndim
     strides = parameter.strides or (None,) * parameter.ndim
     return any(

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import copy
 import os
-import re
-import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rekernel import headers, key
-from rekernel.errors import Diagnostic, JitError, KernelSourceError, RekernelWarning
+from rekernel.diagnostics import point
+from rekernel.errors import JitError, KernelSourceError, RekernelWarning
 from rekernel.jit.base import JitBase, KernelWrapper
 from rekernel.jit.loading import load
+from rekernel.jit.obtain import Artefact, Order, beside, obtain
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, as_tuple, kernel_title, text_name
 from rekernel.objcache import AUTO, ObjectCache
-from rekernel.probe import key_fields, probe
+from rekernel.symbolic import is_symbolic, kernel_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,24 +27,8 @@ if TYPE_CHECKING:
     from rekernel.cachedir import Auto
     from rekernel.compilers import CompilerInfo
     from rekernel.pch import PrecompiledHeaders
-    from rekernel.probe import Toolchain
 
 __all__ = ["AUTO", "CpuJit"]
-
-#: What makes the result of a compile depend on more than its text and its headers: built, and not kept.
-_UNCACHED = re.compile(r"__(?:DATE|TIME|TIMESTAMP)__|\.incbin|#\s*embed")
-
-
-@dataclass(frozen=True)
-class Artefact:
-    """What a unit became."""
-
-    data: bytes
-    key: str
-    from_cache: bool
-    rebuilt_because: str | None
-    warnings: tuple[str, ...]
-    command: tuple[str, ...]
 
 
 class CpuJit(JitBase):
@@ -100,7 +82,7 @@ class CpuJit(JitBase):
 
     def compile_many(self, kernels: Sequence[Any]) -> tuple[KernelWrapper, ...]:
         """Compile several kernels as one unit: one run of the compiler."""
-        values = tuple(_kernel(one) for one in kernels)
+        values = tuple(_kernel(one, self) for one in kernels)
         if not values:
             return ()
         builder = self.module_builder
@@ -133,59 +115,20 @@ class CpuJit(JitBase):
         self, kernels: Sequence[Kernel], text: str, include_dirs: Sequence[str], *, allow_undefined: bool = False
     ) -> Artefact:
         """Return a unit's compiled bytes: out of the cache, or compiled aside and published."""
-        openmp = any(kernel.openmp for kernel in kernels)
-        cache, info = self.objcache, self.compiler_info
-        toolchain = probe(info, self._beside("probes"))
-        digest = key.digest(
-            [
-                ("unit", text),
-                ("module", allow_undefined),
-                *key_fields(toolchain, info, openmp=openmp, include_dirs=include_dirs),
-            ]
-        )
-        entry = cache.lookup(digest, headers.valid)
-        if entry is None:
-            with cache.building(digest):
-                entry = cache.lookup(digest, headers.valid, again=True)
-                if entry is None:
-                    return self._build(toolchain, digest, kernels, text, include_dirs, openmp, allow_undefined)
-        manifest = entry.manifest
-        return Artefact(entry.data, digest, True, None, tuple(manifest["warnings"]), tuple(manifest["command"]))
+        from rekernel.product import CompileFailed
 
-    def _build(
-        self, toolchain: Toolchain, digest: str, kernels: Sequence[Kernel], text: str, include_dirs: Sequence[str],
-        openmp: bool, allow_undefined: bool,
-    ) -> Artefact:  # fmt: skip
-        from rekernel.toolchain import CompileFailed, build
+        order = Order(
+            text, self.compiler_info, openmp=any(kernel.openmp for kernel in kernels), include_dirs=include_dirs,
+            allow_undefined=allow_undefined, manifest={"kernels": [kernel.name for kernel in kernels]},
+        )  # fmt: skip
+        try:
+            return obtain(self.objcache, order, pch=self.precompiled)
+        except CompileFailed as failure:
+            raise _source_error(failure, kernels) from failure
 
-        started = time.time_ns()
-        with self.objcache.workdir() as place:
-            try:
-                product = build(
-                    toolchain, self.compiler_info, text, openmp=openmp, include_dirs=include_dirs, workdir=place,
-                    allow_undefined=allow_undefined, pch=self._precompiled(),
-                )  # fmt: skip
-            except CompileFailed as failure:
-                raise _source_error(failure, kernels) from failure
-        said = tuple(_line(message) for message in product.warnings)
-        manifest: dict[str, Any] = {"warnings": said, "command": product.command, "kernels": [k.name for k in kernels]}
-        if not _UNCACHED.search(text):
-            try:
-                manifest["headers"] = headers.record(
-                    [h.path for h in product.headers if not h.system], [h.path for h in product.headers if h.system],
-                    include_dirs, text=text, started_ns=started,
-                )  # fmt: skip
-                self.objcache.publish(digest, manifest, product.data)
-            except headers.HeaderChangedError:
-                pass  # what was built is good for this call; nobody knows which text of the header it has seen
-        return Artefact(product.data, digest, False, self.objcache.why(digest), said, product.command)
-
-    def _beside(self, name: str) -> str | None:
-        directory = self.objcache.directory
-        return None if directory is None else os.path.join(directory, name)
-
-    def _precompiled(self) -> PrecompiledHeaders | None:
-        place = self._beside("pch")
+    def precompiled(self) -> PrecompiledHeaders | None:
+        """Return the precompiled headers that are kept beside the cache."""
+        place = beside(self.objcache, "pch")
         if self._pch is None and place is not None:
             from rekernel.pch import PrecompiledHeaders
 
@@ -203,27 +146,24 @@ def _copied(info: CompilerInfo | None) -> CompilerInfo | None:
         return copy.copy(info)
 
 
-def _kernel(given: Any) -> Kernel:
+def _kernel(given: Any, jit: CpuJit) -> Kernel:
     if isinstance(given, Kernel):
         if not given.slots and given.parameters:
             raise JitError(f"{given.name} is a {given.language} kernel that its own language compiles")
         return given
     if isinstance(given, str):
         raise JitError("CpuJit compiles Kernel values; text is loaded by KernelLoader.load")
+    if is_symbolic(given):
+        return kernel_of(given, jit.compiler_info.restrict_qualifier())
     raise JitError(f"CpuJit compiles Kernel values, not {type(given).__module__}.{type(given).__qualname__}")
-
-
-def _line(message: Diagnostic) -> str:
-    place = "" if message.line is None else f"line {message.line}: "
-    return f"{place}{message.message}"
 
 
 def _source_error(failure: Any, kernels: Sequence[Kernel]) -> KernelSourceError:
     """Turn what the compiler said into an error at the line of the kernel's own text."""
     named = {text_name(kernel): kernel for kernel in reversed(kernels)}
     errors = [d for d in failure.diagnostics if d.severity == "error"] or list(failure.diagnostics)
-    own = next((d for d in errors if d.filename in named), None)
-    first = own or errors[0]
+    first = point(errors, named)
+    own = first if first.filename in named else None
     kernel = named[own.filename] if own is not None and own.filename is not None else kernels[0]
     return KernelSourceError(
         first.message,

@@ -9,18 +9,18 @@ import os
 import sysconfig
 import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rekernel.compilers import toolchain_error
+from rekernel.files import write_whole
 from rekernel.kernel import Kernel, Parameter
-from rekernel.pymodule import PythonModuleBuilder, function_name, hides_a_module, module_name
+from rekernel.pymodule import PythonModuleBuilder, function_name, groups, hides_a_module, module_name
 
 if TYPE_CHECKING:
     from rekernel.jit.cpu import CpuJit
 
-__all__ = ["export", "stub"]
+__all__ = ["export", "name_of_module", "python_include_dirs", "stub", "write_module"]
 
 
 def export(jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[str], name: str | None = None) -> Path:
@@ -30,28 +30,38 @@ def export(jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[
     goes on. `name` is that of the first kernel if not given; ValueError where it is no identifier or hides a module
     of Python's own. ToolchainError without a compiler or without Python's headers.
     """
-    chosen = module_name(kernels) if name is None else _checked(name)
+    chosen = name_of_module(name, kernels[0].name)
     builder = PythonModuleBuilder()
     text = builder.render_module(kernels, chosen)
-    include_dirs = [*jit.module_builder.include_dirs(), *builder.include_dirs(), *_python_include_dirs()]
+    include_dirs = [*jit.module_builder.include_dirs(), *builder.include_dirs(), *python_include_dirs()]
     artefact = jit.obtain(kernels, text, list(dict.fromkeys(include_dirs)), allow_undefined=True)
-    place = Path(directory)
-    place.mkdir(parents=True, exist_ok=True)
-    module = place / f"{chosen}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
-    _write(place / f"{chosen}.pyi", stub(kernels).encode("utf-8"), 0o666)
-    _write(module, artefact.data, 0o777)
+    return write_module(Path(directory), chosen, artefact.data, stub(kernels))
+
+
+def write_module(directory: Path, name: str, data: bytes, types: str) -> Path:
+    """Write a module, after the text of its ``.pyi``; return the module's path."""
+    directory.mkdir(parents=True, exist_ok=True)
+    module = directory / f"{name}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+    write_whole(directory / f"{name}.pyi", types.encode("utf-8"), 0o666)
+    write_whole(module, data, 0o777)
     return module
 
 
 def stub(kernels: Sequence[Kernel]) -> str:
     """Return the text of the ``.pyi`` of a module with these kernels."""
-    imports = "from typing import Any\n\nimport numpy as np\nimport numpy.typing as npt\n"
-    return f'"""Compiled kernels, made by rekernel."""\n\n{imports}' + "".join(
-        f"\n{_function(kernel)}" for kernel in kernels
-    )
+    named = groups(kernels)
+    names = "Any" if len(named) == len(kernels) else "Any, overload"
+    parts = [f'"""Compiled kernels, made by rekernel."""\n\nfrom typing import {names}\n']
+    parts += ["\nimport numpy as np\nimport numpy.typing as npt\n"]
+    for numbers in named.values():
+        parts += [f"\n{text}" for text in _functions([kernels[number] for number in numbers])]
+    return "".join(parts)
 
 
-def _checked(name: str) -> str:
+def name_of_module(name: str | None, default: str) -> str:
+    """Return the name of a module, made from `default` if none is given; ValueError for one that cannot be used."""
+    if name is None:
+        return module_name(default)
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot be the name of a Python module: it is no identifier")
     if hides_a_module(name):
@@ -61,8 +71,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _python_include_dirs() -> list[str]:
-    """Return where Python's headers are."""
+def python_include_dirs() -> list[str]:
+    """Return where Python's headers are; ToolchainError where they are not."""
     places = list(dict.fromkeys(filter(None, map(sysconfig.get_path, ("include", "platinclude")))))
     if not any(os.path.isfile(os.path.join(place, "Python.h")) for place in places):
         raise toolchain_error(
@@ -72,32 +82,35 @@ def _python_include_dirs() -> list[str]:
     return places
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a file whole, by one rename, with the rights that the user's files get."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+def _functions(kernels: Sequence[Kernel]) -> list[str]:
+    """Return the kernels of one name: as overloads, those first whose numbers Python would also take for wider ones."""
+    narrow_first = sorted(kernels, key=lambda kernel: [_width(p) for p in kernel.parameters])
+    heads = {_arguments(kernel): kernel for kernel in reversed(narrow_first)}  # float and double are one type here
+    mark = "@overload\n" if len(heads) > 1 else ""
+    chosen = [kernel for kernel in narrow_first if heads[_arguments(kernel)] is kernel]
+    return [mark + _function(kernel) for kernel in chosen]
+
+
+def _width(parameter: Parameter) -> int:
+    if parameter.kind != "scalar":
+        return 0
+    return next(i for i, word in enumerate(("bool", "int", "float", "complex")) if word in (parameter.dtype or word))
+
+
+def _arguments(kernel: Kernel) -> str:
+    if any(keyword.iskeyword(p.name) for p in kernel.parameters):  # C++ has names that Python cannot write
+        return "*args: Any, **kwargs: Any"
+    rows = [f"{p.name}: {_type(p)}" for p in kernel.parameters]
+    if kernel.policy == "pystencils":
+        rows = [*(["*"] if rows else []), *rows, "**ignored: object"]
+    return ", ".join(rows)
 
 
 def _function(kernel: Kernel) -> str:
-    if any(keyword.iskeyword(p.name) for p in kernel.parameters):  # C++ has names that Python cannot write
-        arguments = "*args: Any, **kwargs: Any"
-    else:
-        rows = [f"{p.name}: {_type(p)}" for p in kernel.parameters]
-        if kernel.policy == "pystencils":
-            rows = [*(["*"] if rows else []), *rows, "**ignored: object"]
-        arguments = ", ".join(rows)
     doc = inspect.cleandoc(kernel.doc or str(kernel)).replace("\\", "\\\\")
     doc = doc.replace('"', '\\"') if '"""' in doc or doc.endswith('"') else doc
     body = textwrap.indent(f'"""{doc}\n"""' if "\n" in doc else f'"""{doc}"""', "    ")
-    return f"def {function_name(kernel)}({arguments}) -> {_result(kernel.returns)}:\n{body}\n"
+    return f"def {function_name(kernel)}({_arguments(kernel)}) -> {_result(kernel.returns)}:\n{body}\n"
 
 
 def _type(parameter: Parameter) -> str:

@@ -15,9 +15,12 @@ _RUNTIMES = re.compile(rb"(?<=\0)lib(?:gomp|i?omp5?|stdc\+\+|c\+\+|c\+\+abi|gcc_
 _held: set[str] = set()
 
 
-def load(data: bytes, name: str) -> Library:
-    """Load a shared object, and keep the language runtimes that it needs in memory from now on."""
-    library = Library(data, name=name)
+def load(data: bytes, name: str, path: str | None = None) -> Library:
+    """Load a shared object, and keep the language runtimes that it needs in memory from now on.
+
+    With `path` the file of that name is loaded, which has these bytes: a debugger finds it.
+    """
+    library = Library(data, name=name) if path is None else Library(None, name=name, path=path)
     for needed in {match.decode("ascii", "replace") for match in _RUNTIMES.findall(data)} - _held:
         with suppress(OSError):  # a text of the kernel's that looks like one
             Library.hold_open([needed])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rekernel import headers, key
-from rekernel.probe import key_fields, probe
+from rekernel.probe import flags, key_fields, probe
 
 if TYPE_CHECKING:
     from rekernel.compilers import CompilerInfo
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rekernel.objcache import ObjectCache
     from rekernel.pch import PrecompiledHeaders
     from rekernel.product import Product
+    from rekernel.toolchain import Beside, Toolchain
 
 __all__ = ["Artefact", "Order", "line_of_warning", "obtain"]
 
@@ -46,10 +47,14 @@ class Order:
     """Headers of ours: their contents are in `fields`."""
     quote_dir: str | None = None
     """Where ``#include "x.h"`` looks first; it is among the flags of `info`, too."""
+    debug: bool = False
+    """Compile for a debugger, not for speed."""
     debug_dir: str | None = None
-    """For a debug build: where a debugger finds the text. It is not kept in the cache."""
+    """Where a debugger or a profiler finds the text, if it shall. What is compiled so is not kept in the cache."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """What is to be kept beside the bytes."""
+    beside: Beside | None = None
+    """A second text that is linked with the first."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class Artefact:
     manifest: Mapping[str, Any]
 
 
-Compile = Callable[[str], "Product"]
+Compile = Callable[[str, Sequence[str]], "Product"]
+"""Compiles a text, with flags that do not enter the key."""
 Make = Callable[[Compile], "tuple[Product, Mapping[str, Any]]"]
 
 
@@ -81,13 +87,14 @@ def obtain(
     it the order's own text is compiled. CompileFailed where the compiler refuses it.
     """
     toolchain = probe(order.info, beside(cache, "probes"))
-    debug = order.debug_dir is not None
+    traceable = order.debug or order.debug_dir is not None
     digest = key.digest(
         [
             ("unit", order.text),
             ("module", order.allow_undefined),
             *order.fields,
-            *key_fields(toolchain, order.info, openmp=order.openmp, include_dirs=order.include_dirs, debug=debug),
+            *_beside(toolchain, order),
+            *key_fields(toolchain, order.info, openmp=order.openmp, include_dirs=order.include_dirs, debug=order.debug),
         ]
     )
 
@@ -97,25 +104,26 @@ def obtain(
         started = time.time_ns()
         with cache.workdir() as place:
 
-            def compiled(text: str) -> Product:
+            def compiled(text: str, flags: Sequence[str]) -> Product:
                 return build(
                     toolchain, order.info, text, openmp=order.openmp, include_dirs=order.include_dirs, workdir=place,
-                    allow_undefined=order.allow_undefined, pch=None if pch is None else pch(), debug=debug,
-                    debug_dir=order.debug_dir, name=order.name, extra=order.flags,
+                    allow_undefined=order.allow_undefined, pch=None if pch is None else pch(), debug=order.debug,
+                    debug_dir=order.debug_dir, name=order.name, extra=[*flags, *order.flags],
+                    beside=order.beside,
                 )  # fmt: skip
 
-            product, more = (compiled(order.text), {}) if make is None else make(compiled)
+            product, more = (compiled(order.text, ()), {}) if make is None else make(compiled)
         said = tuple(line_of_warning(message) for message in product.warnings)
         manifest: dict[str, Any] = {**order.manifest, **more, "warnings": said, "command": product.command}
         try:
             manifest["headers"] = _headers(order, product, started)
-            if not debug and not _UNCACHED.search(order.text):
+            if not traceable and not _UNCACHED.search(order.text):
                 cache.publish(digest, manifest, product.data)
         except headers.HeaderChangedError:
             pass  # what was built is good for this call; nobody knows which text of the header it has seen
         return Artefact(product.data, digest, False, cache.why(digest), said, product.command, manifest)
 
-    if debug:
+    if traceable:
         return build()
     entry = cache.lookup(digest, headers.valid)
     if entry is None:
@@ -127,9 +135,18 @@ def obtain(
     return Artefact(entry.data, digest, True, None, tuple(manifest["warnings"]), tuple(manifest["command"]), manifest)
 
 
+def _beside(toolchain: Toolchain, order: Order) -> list[tuple[str, object]]:
+    """Return what the key says of the second text."""
+    if order.beside is None:
+        return []
+    text, info, include_dirs = order.beside.text, order.beside.info, order.beside.include_dirs
+    return [("beside", (text, flags(toolchain, info, include_dirs=include_dirs)))]
+
+
 def _headers(order: Order, product: Product, started: int) -> Mapping[str, Any]:
     read = [header for header in product.headers if header.path not in order.ours]
-    directories = [*order.include_dirs, *([order.quote_dir] if order.quote_dir else [])]
+    others = order.beside.include_dirs if order.beside is not None else ()
+    directories = [*order.include_dirs, *others, *([order.quote_dir] if order.quote_dir else [])]
     return headers.record(
         [h.path for h in read if not h.system], [h.path for h in read if h.system], directories,
         text=order.text, started_ns=started,

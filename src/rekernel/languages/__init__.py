@@ -88,7 +88,12 @@ class Built:
 
 @runtime_checkable
 class Language(Protocol):
-    """One row of the table."""
+    """One row of the table.
+
+    One verb is optional: ``export(self, built: Built, request: Request, directory: Path, name: str | None) -> Path``
+    writes a version as a Python module that needs no rekernel, and returns its file. The request is the one that the
+    version was built for, without what only a build needs.
+    """
 
     name: str
     suffixes: tuple[str, ...]

@@ -29,6 +29,7 @@ typedef struct {
     int axis;
     int size;    // of text, in bytes, with the final zero
     char *text;  // memory of the caller
+    const char *file;  // of the line, where that is not the kernel's own text; lives as long as the code
 } rk_error;
 
 // describe: called inside of `catch (...)`, it fills the error from the exception.

@@ -39,17 +39,24 @@ namespace rekernel {
 namespace detail {
 
 #if defined(REKERNEL_DEBUG)
-// Returns where to read and write instead, if it returns.
-__attribute__((noinline, cold)) void *out_of_range(int line_, long long index_, int axis_, int rank_,
-                                                   const long long *shape_);
-
 // An index that knows the line on which it was used.
 struct index {
     long long value;
+    const char *file;
     int line;
-    template <class I_> REKERNEL_BOTH constexpr index(I_ value_, int line_ = __builtin_LINE())
-        : value(static_cast<long long>(value_)), line(line_) {}
+    template <class I_>
+    REKERNEL_BOTH constexpr index(I_ value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
+        : value(value_), file(file_), line(line_) {}
 };
+
+// It only returns on a thread that the kernel has started.
+__attribute__((__noinline__, __cold__)) void out_of_range(const index &index_, int axis_, int rank_, const long long *shape_);
+
+// What is read and written there instead.
+template <class T_> __attribute__((__noinline__, __cold__)) T_ &elsewhere() {
+    alignas(T_) static thread_local unsigned char bytes_[sizeof(T_)];
+    return *reinterpret_cast<T_ *>(bytes_);
+}
 #else
 using index = long long;
 #endif
@@ -67,9 +74,10 @@ template <class T_, int... axes_> struct access<T_, axes<axes_...>> {
 #if defined(REKERNEL_DEBUG)
         const index given_[] = {index_..., index(0)};
         for (int axis_ = 0; axis_ < static_cast<int>(sizeof...(axes_)); ++axis_)
-            if (given_[axis_].value < 0 || given_[axis_].value >= shape_[axis_])
-                return *static_cast<T_ *>(out_of_range(given_[axis_].line, given_[axis_].value, axis_,
-                                                       static_cast<int>(sizeof...(axes_)), shape_));
+            if (given_[axis_].value < 0 || given_[axis_].value >= shape_[axis_]) {
+                out_of_range(given_[axis_], axis_, static_cast<int>(sizeof...(axes_)), shape_);
+                return elsewhere<T_>();
+            }
         return data_[(0 + ... + (index_.value * stride_[axes_]))];
 #else
         return data_[(0 + ... + (index_ * stride_[axes_]))];

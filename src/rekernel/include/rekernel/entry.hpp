@@ -7,11 +7,7 @@
 #if defined(__GNUC__)
 #pragma GCC system_header
 #endif
-#include "abi.hpp"
-#include "array.hpp"
-#if defined(REKERNEL_DEBUG)
-#include "checks.hpp"
-#endif
+#include "kernel.hpp"
 
 namespace rekernel_entry {
 
@@ -235,31 +231,21 @@ template <bool supported_, class F_> REKERNEL_BOTH void rekernel_run(rk_call *ca
     runner<supported_>::run(call_, f_);
 }
 
-// Called inside of `catch (...)`.
-inline int rekernel_caught(rk_call *call_) {
-    call_->describe(call_->error);
-    return 1;
-}
-
 }  // namespace rekernel_entry
-
-#if !defined(REKERNEL_DEBUG)
-#define REKERNEL_GUARDED(call_, ...) __VA_ARGS__
-#endif
 
 // symbol_: of the entry point; number_: of the function in its text; the rest: its address. Only names that begin with
 // rekernel, and keywords: the user's macros are in force here.
 #define REKERNEL_ENTRY_POINT(symbol_, number_, marker_, ...)                                                       \
-    extern "C" __attribute__((__used__, __visibility__("default"))) const auto symbol_##_signature =               \
+    extern "C" __attribute__((__used__, REKERNEL_VISIBLE)) const auto symbol_##_signature =                        \
         rekernel_entry::rekernel_describe(__VA_ARGS__, marker_, number_);                                          \
-    extern "C" __attribute__((__visibility__("default"))) int symbol_(rk_call *rekernel_call) {                    \
+    extern "C" __attribute__((REKERNEL_VISIBLE)) int symbol_(rk_call *rekernel_call) {                             \
         try {                                                                                                      \
             REKERNEL_GUARDED(rekernel_call,                                                                        \
                              rekernel_entry::rekernel_run<rekernel_entry::rekernel_supports(__VA_ARGS__)>(         \
                                  rekernel_call, __VA_ARGS__))                                                      \
             ;                                                                                                      \
         } catch (...) {                                                                                            \
-            return rekernel_entry::rekernel_caught(rekernel_call);                                                 \
+            return rekernel_caught(rekernel_call);                                                                 \
         }                                                                                                          \
         return 0;                                                                                                  \
     }

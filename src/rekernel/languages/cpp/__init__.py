@@ -14,13 +14,15 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rekernel.errors import KernelSourceError
+from rekernel.errors import JitError, KernelSourceError
 from rekernel.kernel import Kernel, Parameter
 from rekernel.languages import Built, Draft, Request
 from rekernel.languages.cpp.options import HELP
 from rekernel.source import Source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rekernel.languages.cpp.reading import Reading
 
 __all__ = ["CPP", "Cpp"]
@@ -100,7 +102,18 @@ class Cpp:
 
     def retire(self, built: Built) -> None:
         """Remove what a debugger was to find."""
-        built.private.closing.close()
+        built.private.close()
+
+    def export(self, built: Built, request: Request, directory: Path, name: str | None) -> Path:
+        """Write a version as an importable extension module, with its types and its text."""
+        from rekernel.languages.cpp.exporting import export
+
+        if not self.same(built):
+            raise JitError(
+                f"a header that {request.kernel_id!r} includes has changed since it was loaded; load it again, then "
+                "export"
+            )
+        return export(built, request, directory, name)
 
     def reset(self) -> None:
         """There is no runtime to end."""

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import re
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
 from rekernel.errors import JitError
-from rekernel.languages.cpp import options, unit
-from rekernel.languages.cpp.failure import blamed, source_error, warning_lines
+from rekernel.languages.cpp import files, options, unit
+from rekernel.languages.cpp.compiling import compile_unit
+from rekernel.languages.cpp.failure import source_error, warning_lines
 from rekernel.languages.cpp.signature import Entry, from_json
 
 if TYPE_CHECKING:
     from rekernel.compilers import CompilerInfo
     from rekernel.jit.cpu import CpuJit
-    from rekernel.jit.obtain import Artefact, Compile, Order
+    from rekernel.jit.obtain import Artefact, Order
     from rekernel.languages import Built, Request
-    from rekernel.product import Product
     from rekernel.source import Source
 
 __all__ = ["Private", "build", "text_of"]
@@ -34,6 +37,10 @@ _SANITIZED = ("-fsanitize=integer-divide-by-zero,signed-integer-overflow",)
 _QUOTED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[^<\s]", re.M)
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(eq=False)
 class Private:
     """The language's own record of a version."""
@@ -44,8 +51,10 @@ class Private:
     """The text that was compiled, headers of ours left out."""
     command: tuple[str, ...]
     key: str
-    closing: ExitStack = field(default_factory=ExitStack)
-    """Removes the files of a debug build."""
+    entries: Sequence[Entry]
+    """The kernels, with the names of their entry points."""
+    close: Callable[[], object] = _nothing
+    """Removes the files of a debug build. It is called at the end of the process at the latest."""
 
 
 @cache
@@ -69,19 +78,22 @@ def build(request: Request) -> Built:
     source, text = request.source, text_of(request.source)
     chosen = options.settings(source.options, text)
     with ExitStack() as closing:
-        order, name = _order(request, text, chosen, closing)
+        place = files.place(request, chosen.debug, _jit(request).objcache, closing)
+        order, name = _order(request, text, chosen, place)
         artefact = _obtain(request, order, text, name)
         kept = artefact.manifest
         found = [from_json(row, text) for row in kept["entries"]]
         path = None
-        if order.debug_dir is not None:
-            path = os.path.join(closing.enter_context(_jit(request).objcache.workdir()), f"{request.kernel_id[:64]}.so")
-            path = path.replace("\0", "_")
+        if place is not None:
+            path = os.path.join(place, f"{files.stem(request)}.so")
             with open(path, "wb") as file:
                 file.write(artefact.data)
         library = load(artefact.data, request.kernel_id, path)
         functions = [_function(library, one, request, chosen) for one in found]
-        private = Private(_watched(kept["headers"]), text, artefact.command, artefact.key, closing.pop_all())
+        private = Private(_watched(kept["headers"]), text, artefact.command, artefact.key, found)
+        made = closing.pop_all()
+        if place is not None and not files.kept():
+            private.close = weakref.finalize(private, made.close)
     return Built(
         entries=_entries(found, functions), kernels=tuple(one.kernel for one in found), names={},
         skipped=dict(kept["skipped"]), warnings=warning_lines(artefact.warnings, source), notes=tuple(kept["notes"]),
@@ -96,7 +108,7 @@ def _jit(request: Request) -> CpuJit:
     return jit
 
 
-def _order(request: Request, text: str, chosen: options.Settings, closing: ExitStack) -> tuple[Order, str]:
+def _order(request: Request, text: str, chosen: options.Settings, place: str | None) -> tuple[Order, str]:
     from rekernel.jit.obtain import Order
 
     source, jit = request.source, _jit(request)
@@ -104,15 +116,14 @@ def _order(request: Request, text: str, chosen: options.Settings, closing: ExitS
     if source.filename is not None and _QUOTED.search(text) and os.path.exists(source.filename):
         quote_dir = os.path.dirname(os.path.abspath(source.filename))
     info = _info(jit.compiler_info, chosen, quote_dir)
-    name, debug_dir = UNIT, None
-    if chosen.debug:
-        name, debug_dir = _for_debugger(request, text, closing)
+    name, debug_dir = (UNIT, None) if place is None else files.text_in(place, request, text, own=chosen.debug)
+    checked = (*_SANITIZED, f"-DREKERNEL_UNIT={json.dumps(name, ensure_ascii=False)}") if chosen.debug else ()
     include = os.path.dirname(os.path.dirname(unit.header_path()))
     order = Order(
         text, info, openmp=chosen.openmp and not chosen.debug, include_dirs=chosen.include_dirs, name=name,
         fields=(("cpp", SCHEMA), ("our headers", unit.header_digest()), ("reader", _reader_version())),
-        flags=("-include", unit.header_path(), "-idirafter", include, *(_SANITIZED if chosen.debug else ())),
-        ours=unit.own_headers(), quote_dir=quote_dir, debug_dir=debug_dir,
+        flags=("-idirafter", include, *checked),
+        ours=unit.own_headers(), quote_dir=quote_dir, debug=chosen.debug, debug_dir=debug_dir,
     )  # fmt: skip
     return order, name
 
@@ -122,7 +133,10 @@ def _reader_version() -> str:
     """Return what the key says of the code that finds functions and makes the unit from them."""
     from importlib.util import source_hash
 
-    parts = [os.path.join(os.path.dirname(__file__), name) for name in ("reading.py", "unit.py", "signature.py")]
+    parts = [
+        os.path.join(os.path.dirname(__file__), name)
+        for name in ("reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
+    ]
     state = b""
     for path in parts:
         with open(path, "rb") as file:
@@ -131,7 +145,7 @@ def _reader_version() -> str:
 
 
 def _info(base: CompilerInfo, chosen: options.Settings, quote_dir: str | None) -> CompilerInfo:
-    info = base.copy()
+    info = copy.copy(base)  # the lists that change are made anew
     quoted = [] if quote_dir is None else ["-iquote", quote_dir]
     info.extra_cxxflags = [*quoted, *info.extra_cxxflags, *chosen.flags]
     info.extra_ldflags = [*getattr(info, "extra_ldflags", []), *chosen.linking]
@@ -142,83 +156,17 @@ def _info(base: CompilerInfo, chosen: options.Settings, quote_dir: str | None) -
     return info
 
 
-def _for_debugger(request: Request, text: str, closing: ExitStack) -> tuple[str, str]:
-    """Return what the text is called and where it is: the user's own file, if it is this text."""
-    source = request.source
-    if source.filename is not None:
-        try:
-            with open(source.filename, encoding="utf-8", newline="") as file:
-                if file.read().removeprefix("\ufeff") == text:
-                    path = os.path.abspath(source.filename)
-                    return os.path.basename(path), os.path.dirname(path)
-        except (OSError, ValueError):
-            pass
-    stem = re.sub(r"[^\w.-]", "_", os.path.basename(source.filename or request.kernel_id))[:100] or "kernel"
-    name = stem if stem.endswith((".cpp", ".cc", ".cxx")) else f"{stem}.cpp"
-    place = closing.enter_context(_jit(request).objcache.workdir())
-    with open(os.path.join(place, name), "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-        file.write(text)
-    return name, place
-
-
 def _obtain(request: Request, order: Order, text: str, name: str) -> Artefact:
     from rekernel.jit.obtain import obtain
     from rekernel.product import CompileFailed
 
     jit = _jit(request)
     try:
-        return obtain(jit.objcache, order, lambda compiled: _compiled(text, compiled), jit.precompiled)
+        return obtain(jit.objcache, order, lambda compiled: compile_unit(text, compiled), jit.precompiled)
     except CompileFailed as failure:
         raise source_error(
             failure, request.source, text, name, kernel_id=request.kernel_id, number=request.number
         ) from None
-
-
-def _compiled(text: str, compiled: Compile) -> tuple[Product, Mapping[str, Any]]:
-    """Compile a text with the entry points of its functions; one whose own line fails is left out, and said."""
-    from rekernel.languages.cpp.reading import read
-    from rekernel.languages.cpp.signature import entries, to_json
-    from rekernel.product import CompileFailed
-
-    reading = read(text)
-    without: dict[int, str] = {}
-    while True:
-        try:
-            product = compiled(unit.render(text, reading.candidates, without))
-            break
-        except CompileFailed as failure:
-            wrong = blamed(failure)
-            if wrong is None:
-                raise
-            compiled(text)  # an open brace of the user's makes our lines wrong, too: then this raises
-            if not wrong.keys() - without.keys():
-                raise
-            without.update(wrong)
-    found, skipped = entries(product.data, unit.marker(text), reading.candidates)
-    names = {one.kernel.name for one in found}
-    for number, why in without.items():
-        if 0 <= number < len(reading.candidates) and (name := reading.candidates[number].name) not in names:
-            skipped.setdefault(name, f"{name} cannot be called from outside: {why}")
-    for name, why in reading.skipped.items():
-        if name not in names:
-            skipped.setdefault(name, why)
-    kept, notes = _one_scope_each(found, skipped)
-    return product, {"entries": [to_json(one) for one in kept], "skipped": skipped, "notes": notes}
-
-
-def _one_scope_each(found: list[Entry], skipped: dict[str, str]) -> tuple[list[Entry], list[str]]:
-    """Return the kernels whose names are clear: of two namespaces with one name, the outer or earlier one has it."""
-    chosen: dict[str, str] = {}
-    for one in sorted(found, key=lambda e: e.kernel.function.count("::")):
-        chosen.setdefault(one.kernel.name, one.kernel.function)
-    kept = [one for one in found if one.kernel.function == chosen[one.kernel.name]]
-    for one in found:
-        if one not in kept:
-            skipped[one.kernel.function] = (
-                f"{one.kernel.function} has the name of {chosen[one.kernel.name]}; rename one"
-            )
-    hidden = [name for name in skipped if "::" in name]
-    return kept, [skipped[name] for name in hidden]
 
 
 def _watched(headers: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -235,7 +183,8 @@ def _function(library: Any, entry: Entry, request: Request, chosen: options.Sett
         parameters = tuple(_not_restrict(row) for row in parameters)
     return _native.Function(
         library, entry.symbol, kernel.name, parameters, slots, returns=kernel.returns, nogil=chosen.nogil,
-        kernel_id=request.kernel_id, openmp=chosen.openmp and not chosen.debug,
+        kernel_id=request.kernel_id, openmp=chosen.openmp and not chosen.debug, filename=request.source.filename,
+        first_line=request.source.first_line,
     )  # fmt: skip
 
 

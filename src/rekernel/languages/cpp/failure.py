@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from rekernel.diagnostics import point
 from rekernel.errors import Diagnostic, KernelSourceError
 from rekernel.languages.cpp.unit import OWN
 from rekernel.source import Source
@@ -60,19 +61,16 @@ def warning_lines(warnings: Sequence[str], source: Source) -> tuple[str, ...]:
 
 
 def _first(errors: Sequence[Diagnostic], text: str, name: str) -> Diagnostic:
-    own = next((d for d in errors if d.filename == name), None)
-    if own is not None:
-        return own
-    first = errors[0]
+    """Return the error to show: the first that has a way to the user's text, or the use of what is nowhere defined."""
+    first = point(errors, {name})
     match = _UNDEFINED.search(first.message)
-    if match is not None:
-        use = re.search(rf"\b{match['name']}\b", text)
-        if use is not None:
-            line = text.count("\n", 0, use.start()) + 1
-            column = use.start() - (text.rfind("\n", 0, use.start()) + 1) + 1
-            said = f"{match['name']} is declared and nowhere defined ({first.message})"
-            return Diagnostic(said, line, column, column + len(match["name"]), None, name)
-    return first
+    use = None if match is None or first.filename == name else re.search(rf"\b{match['name']}\b", text)
+    if match is None or use is None:
+        return first
+    line = text.count("\n", 0, use.start()) + 1
+    column = use.start() - (text.rfind("\n", 0, use.start()) + 1) + 1
+    said = f"{match['name']} is declared and nowhere defined ({first.message})"
+    return Diagnostic(said, line, column, column + len(match["name"]), None, name)
 
 
 def _renamed(output: str, source: Source, name: str) -> str:

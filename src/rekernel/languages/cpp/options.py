@@ -50,7 +50,7 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
     """Return what the options mean for a text. TypeError or ValueError names the option and its value."""
     openmp = _flag(options, "openmp")
     debug, allow_alias = bool(_flag(options, "debug")), bool(_flag(options, "allow_alias"))
-    flags = ["-Wall", "-Wno-unknown-pragmas", "-DREKERNEL=1"]
+    flags = ["-DREKERNEL=1"]
     if allow_alias:
         flags += ["-Drestrict=", "-D__restrict=", "-D__restrict__="]
     elif _RESTRICT.search(text):  # C's word; in C++ it is free for a function of the user's
@@ -62,7 +62,7 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
     compiling, linking = _parted(_words(options.get("flags")))
     return Settings(
         include_dirs=_directories(options.get("include_dirs")),
-        flags=(*flags, *compiling),
+        flags=(*flags, *compiling, *(["-UNDEBUG"] if debug else [])),
         linking=linking,
         openmp=bool(_OPENMP.search(text)) if openmp is None else openmp,
         optlevel=_level(options.get("optlevel")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -49,6 +49,8 @@ class Candidate:
     """The preprocessor lines that it stands under: ``#ifdef FAST``, ``#else``."""
     form: str = ""
     """A typedef of its type called ``REKERNEL_TYPE``, where its name alone does not say which function it is."""
+    returns: str = ""
+    """The type of its result, as the text spells it; empty where it is a pointer or told later (``auto``)."""
 
     @property
     def path(self) -> str:
@@ -205,7 +207,9 @@ class _Walk:
         outer = node.parent
         if outer is not None and outer.type in ("template_declaration", "linkage_specification"):
             doc = _doc(outer) or doc
-        made = Candidate(name, scope, line, tuple(arguments), _doc(node) or doc, conditions)
+        made = Candidate(
+            name, scope, line, tuple(arguments), _doc(node) or doc, conditions, returns=_returned(node, declarator)
+        )
         self.found.append((made, node, special))
 
     def arguments(self, declarator: Any) -> list[Argument]:
@@ -231,9 +235,7 @@ class _Walk:
             overloaded = special or paths[(*one.scope, one.name)] > 1 or one.name in self.templates
             form = _typedef(node) if overloaded else ""
             self.reading.skipped.pop(one.name, None)
-            self.reading.candidates.append(
-                Candidate(one.name, one.scope, one.line, one.arguments, one.doc, one.conditions, form)
-            )
+            self.reading.candidates.append(replace(one, form=form))
         return self.reading
 
 
@@ -345,6 +347,13 @@ _NO_TYPE = frozenset(
         "ms_call_modifier",
     }
 )
+
+
+def _returned(node: Any, declarator: Any) -> str:
+    kind = node.child_by_field_name("type")
+    outermost = node.child_by_field_name("declarator")
+    plain = kind is not None and outermost.id == declarator.id and "->" not in _text(declarator)
+    return _one_line(_pieces(kind, {}, frozenset())) if plain else ""
 
 
 def _typedef(node: Any) -> str:

@@ -3,26 +3,28 @@ r"""The text that is compiled: the user's own, unchanged, and after it one line 
 ::
 
     the user's text                                        <- line 1 is line 1
-    REKERNEL_ENTRY_POINT(rk_step_0, 0, "...", &::step)     <- its signature as data, and its entry point
+    REKERNEL_PLAIN_ENTRY(rk_step_0, ..., &::step)          <- types in plain words: the compiler confirms them
+    REKERNEL_ENTRY_POINT(rk_flux_1, 1, "...", &::flux)     <- others: it deduces them, and writes them into the object
 
-The compiler reads ``rekernel/entry.hpp`` before it (``-include``), so no macro of the user's can break our own text,
-and it deduces each signature from the function itself. `rekernel.languages.cpp.signature` reads them in the object.
+The compiler reads one of our headers before it (``-include``), so no macro of the user's can break our own text.
+`rekernel.languages.cpp.signature` reads what was deduced.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from rekernel.languages.cpp.reading import Candidate
+from rekernel.languages.cpp.spelled import GUARD, Spelled
 
-__all__ = ["OWN", "entry_symbol", "header_digest", "header_path", "marker", "render"]
+__all__ = ["OWN", "Plan", "entry_symbol", "header", "header_digest", "header_path", "marker", "own_headers", "render"]
 
 OWN = "rekernel entry points"
 """What a compiler calls our own lines; their numbers are those of the candidates, from 1."""
 
-_HEADERS = ("abi.hpp", "array.hpp", "checks.hpp", "entry.hpp")
+_HEADERS = ("abi.hpp", "array.hpp", "checks.hpp", "kernel.hpp", "entry.hpp")
 _digest: list[str] = []
 
 
@@ -59,34 +61,59 @@ def entry_symbol(candidate: Candidate, number: int) -> str:
     return f"rk_{''.join(c if c.isascii() and (c.isalnum() or c == '_') else '_' for c in name)}_{number}"
 
 
-def render(text: str, candidates: Sequence[Candidate], without: Collection[int] = ()) -> str:
-    r"""Return the unit's text. `without` are the numbers of candidates that are left out.
+Plan = Mapping[int, "tuple[Spelled, ...] | None"]
+"""For each candidate that gets an entry point: its types in plain words, or None for the general way."""
+
+
+def header(plan: Plan) -> str:
+    """Return the header that a unit needs."""
+    return header_path("kernel.hpp" if all(plan.values()) else "entry.hpp")
+
+
+def render(text: str, candidates: Sequence[Candidate], plan: Plan) -> str:
+    r"""Return the unit's text. Each candidate has a line of its own, by which an error in it is known.
 
     The first line of ours begins with a comment, which a backslash at the end of the user's text may join to it.
     """
     mark = marker(text)
-    parts = [f'{text}\n//\n#line 1 "{OWN}"\n']
-    for number, one in enumerate(candidates):
-        if number in without:
-            parts.append("\n")
-            continue
-        if one.conditions:
-            parts += _opened(one.conditions, number)
-        address = f"&{one.path}"
-        if one.form:
-            opened = "".join(f"namespace {name} {{ " for name in one.scope)
-            named = one.form.replace("REKERNEL_TYPE", f"rekernel_type_{number}")
-            parts.append(f"{opened}{named}{' }' * len(one.scope)} ")
-            scope = "::".join(["", *one.scope, ""])
-            address = f"static_cast<{scope}rekernel_type_{number} *>({address})"
-        parts.append(f'REKERNEL_ENTRY_POINT({entry_symbol(one, number)}, {number}, "{mark}", {address})\n')
-        if one.conditions:
-            parts.append("#endif\n" * _depth(one.conditions) + f'#line {number + 2} "{OWN}"\n')
+    parts = [f"{text}\n//\n"]
+    if any(plan.values()):
+        parts.append(f'#line {GUARD_LINE} "{OWN}"\n{GUARD}')
+    for number in plan:
+        one, types = candidates[number], plan[number]
+        parts += [f"{condition}\n" for condition in one.conditions]
+        parts.append(f'#line {number + 1} "{OWN}"\n')
+        parts.append(_general(one, number, mark) if types is None else _plain(one, number, types))
+        parts.append("#endif\n" * _depth(one.conditions))
     return "".join(parts)
 
 
-def _opened(conditions: Sequence[str], number: int) -> list[str]:
-    return [*(f"{condition}\n" for condition in conditions), f'#line {number + 1} "{OWN}"\n']
+GUARD_LINE = 1_000_001
+"""More than a text has functions."""
+
+
+def _general(one: Candidate, number: int, mark: str) -> str:
+    address, before = f"&{one.path}", ""
+    if one.form:
+        opened = "".join(f"namespace {name} {{ " for name in one.scope)
+        named = one.form.replace("REKERNEL_TYPE", f"rekernel_type_{number}")
+        before = f"{opened}{named}{' }' * len(one.scope)} "
+        scope = "::".join(["", *one.scope, ""])
+        address = f"static_cast<{scope}rekernel_type_{number} *>({address})"
+    return f'{before}REKERNEL_ENTRY_POINT({entry_symbol(one, number)}, {number}, "{mark}", {address})\n'
+
+
+def _plain(one: Candidate, number: int, types: tuple[Spelled, ...]) -> str:
+    result, *parameters = types
+    given, slot = [], 0
+    for parameter in parameters:
+        given.append(parameter.taken.format(n=slot))
+        slot += parameter.slots
+    store = result.taken or "REKERNEL_NO_RESULT"
+    return (
+        f"REKERNEL_PLAIN_ENTRY({entry_symbol(one, number)}, {result.text}, ({', '.join(p.text for p in parameters)}), "
+        f"{store}, ({', '.join(given)}), &{one.path})\n"
+    )
 
 
 def _depth(conditions: Sequence[str]) -> int:

@@ -167,32 +167,43 @@ inline bool check_rank(const What &what) {
     return one || refuse_rank(what);
 }
 
-// Where a named extent was seen first.
+// Where a named extent or stride was seen first.
 struct Seen {
-    Py_ssize_t extent;
+    Py_ssize_t value;
     const Parameter *parameter;
 };
 
 inline bool check_extent(const What &what, int axis, Seen *extents) {
     const Axis &row = what.parameter.axes[axis];
-    Py_ssize_t extent = what.view.shape[axis];
+    Py_ssize_t extent = inner_extent(what.parameter, what.view, axis);
     if (row.extent >= 0 && extent != row.extent) return refuse_extent(what, axis, nullptr, 0);
     if (row.name < 0) return true;
     Seen &seen = extents[row.name];
     if (!seen.parameter) seen = Seen{extent, &what.parameter};
-    return seen.extent == extent || refuse_extent(what, axis, seen.parameter, seen.extent);
+    return seen.value == extent || refuse_extent(what, axis, seen.parameter, seen.value);
 }
 
-inline bool check_strides(const What &what, bool empty) {
+inline bool check_stride(const What &what, int axis, Seen *extents) {
+    Py_ssize_t stride = what.view.strides[axis];
+    if (stride % what.parameter.itemsize != 0) return refuse_stride(what, axis, nullptr, 0);
+    if (axis >= what.parameter.ndim) return true;
+    const Axis &row = what.parameter.axes[axis];
+    if (row.fixed && row.stride != stride) return refuse_stride(what, axis, nullptr, 0);
+    if (row.stride_name < 0) return true;
+    Seen &seen = extents[row.stride_name];
+    Py_ssize_t elements = stride / what.parameter.itemsize;
+    if (!seen.parameter) seen = Seen{elements, &what.parameter};
+    return seen.value == elements || refuse_stride(what, axis, seen.parameter, seen.value);
+}
+
+inline bool check_strides(const What &what, bool empty, Seen *extents) {
     const Parameter &row = what.parameter;
     size_t packed = static_cast<size_t>(row.itemsize);
     bool contiguous = true;
     for (int i = what.view.ndim - 1; i >= 0; --i) {
         if (has_steps(what.view, empty, i)) {
-            Py_ssize_t stride = what.view.strides[i];
-            bool wrong = i < row.ndim && row.axes[i].fixed && row.axes[i].stride != stride;
-            if (stride % row.itemsize != 0 || wrong) return refuse_stride(what, i);
-            contiguous = contiguous && static_cast<size_t>(stride) == packed;
+            if (!check_stride(what, i, extents)) return false;
+            contiguous = contiguous && static_cast<size_t>(what.view.strides[i]) == packed;
         }
         packed *= static_cast<size_t>(what.view.shape[i]);
     }
@@ -223,7 +234,7 @@ inline bool check_array(const What &what, Seen *extents) {
     for (int i = 0; i < what.view.ndim && i < what.parameter.ndim; ++i) {
         if (!check_extent(what, i, extents)) return false;
     }
-    return check_strides(what, empty) && (!what.parameter.written || check_written(what, empty));
+    return check_strides(what, empty, extents) && (!what.parameter.written || check_written(what, empty));
 }
 
 }  // namespace rekernel_module

@@ -56,7 +56,7 @@ inline void raise_failure(const Kernel &kernel, int status, const rk_error &erro
     PyObject *place = error.line > 0 ? PyUnicode_FromFormat("%s(), line %d", kernel.name, error.line)
                                      : PyUnicode_FromFormat("%s()", kernel.name);
     if (said && place && error.kind == 2) {
-        PyErr_Format(PyExc_IndexError, "%U: index %lld is out of range for axis %d of extent %lld%s%U", place,
+        PyErr_Format(PyExc_IndexError, "%U: index %lld is out of bounds for axis %d with size %lld%s%U", place,
                      error.index, error.axis, error.extent, *error.text ? " of " : "", said);
     } else if (said && place && error.kind >= 1 && error.kind <= 4) {
         static const char *const words[] = {"a C++ exception", "", "division by zero", "an assertion failed"};
@@ -241,7 +241,18 @@ private:
         return true;
     }
 
+    // One array in two places, of which the kernel touches the same elements at the same time.
+    bool is_same(int i, int j) {
+        const View &a = views[i], &b = views[j];
+        int group = kernel.parameters[i].group;
+        bool same = group && group == kernel.parameters[j].group && a.data == b.data && a.ndim == b.ndim;
+        same = same && !(kernel.parameters[i].written && kernel.parameters[j].written);
+        for (int k = 0; same && k < a.ndim; ++k) same = a.shape[k] == b.shape[k] && a.strides[k] == b.strides[k];
+        return same;
+    }
+
     bool check_overlap(int i, int j) {
+        if (is_same(i, j)) return true;
         int firsts = kernel.parameters[i].field_count, seconds = kernel.parameters[j].field_count;
         for (int a = 0; a == 0 || a < firsts; ++a) {
             for (int b = 0; b == 0 || b < seconds; ++b) {
@@ -257,19 +268,35 @@ private:
             const Slot &row = kernel.slots[i];
             const View &view = views[row.parameter];
             if (row.kind == 'v') slots[i] = values[row.parameter];
-            else if (row.kind == 'p') slots[i].p = view.data ? view.data + row.offset : nullptr;
+            else if (row.kind == 'p') slots[i].p = pointer(row, view);
             else if (!fill_size(row, view, slots[i])) return false;
         }
         return true;
+    }
+
+    static bool is_known(int name, const Seen *extents) { return name >= 0 && extents[name].parameter; }
+
+    void *pointer(const Slot &row, const View &view) {
+        const Parameter &parameter = kernel.parameters[row.parameter];
+        char *data = view.data ? view.data + row.offset : nullptr;
+        for (int i = 0; data && i < view.ndim && i < parameter.ndim; ++i) {
+            data += parameter.axes[i].margin * view.strides[i];
+        }
+        return data;
     }
 
     // An axis that the caller left out has extent 1 and is never stepped along.
     bool fill_size(const Slot &row, const View &view, rk_slot &out) {
         out.i = 1;
         if (row.axis >= view.ndim) return true;
-        Py_ssize_t extent = view.shape[row.axis];
+        const Parameter &parameter = kernel.parameters[row.parameter];
+        Py_ssize_t extent = inner_extent(parameter, view, row.axis);
         Py_ssize_t value = extent;
-        if (row.kind == 's') value = view.strides[row.axis] / kernel.parameters[row.parameter].itemsize;
+        if (row.kind == 's') value = view.strides[row.axis] / parameter.itemsize;
+        // Of arrays that share a stride, one that has a second element there tells it.
+        if (row.kind == 's' && is_known(parameter.axes[row.axis].stride_name, extents)) {
+            value = extents[parameter.axes[row.axis].stride_name].value;
+        }
         if (holds(row.element, value)) out.i = value;
         else if (row.kind == 'n' || extent > 1) return refuse_slot(what(row.parameter), row, value);
         return true;
@@ -284,11 +311,11 @@ private:
     PyObject *run() {
         char text[1024];
         text[0] = 0;
-        rk_error error = {0, 0, 0, 0, 0, static_cast<int>(sizeof text), text};
+        rk_error error = {0, 0, 0, 0, 0, static_cast<int>(sizeof text), text, nullptr};
         rk_slot result;
         memset(&result, 0, sizeof result);
         rk_call call = {REKERNEL_ABI, static_cast<unsigned>(kernel.slot_count), slots, &result, &error, describe};
-        bool released = elements >= gil_threshold;
+        bool released = kernel.nogil ? kernel.nogil > 0 : elements >= gil_threshold;
         PyThreadState *state = released ? PyEval_SaveThread() : nullptr;
         int status;
         {

@@ -31,12 +31,15 @@ inline Element find_element(char family, Py_ssize_t size) {
     return Element::none;
 }
 
-// extent: fixed, or -1. name: number of a named extent, or -1. stride: in bytes, where it is fixed.
+// extent: fixed, or -1. name: number of a named extent, or -1. stride: in bytes, where it is fixed. stride_name: number
+// of a named stride (in elements), or -1. margin: ghost layers at either end, which the kernel does not count.
 struct Axis {
     Py_ssize_t extent;
     int name;
     bool fixed;
     Py_ssize_t stride;
+    int stride_name;
+    Py_ssize_t margin;
 };
 
 struct Field {
@@ -45,7 +48,8 @@ struct Field {
     Py_ssize_t offset;
 };
 
-// element: none for records, which have fields. ndim: -1 for any.
+// element: none for records, which have fields. ndim: -1 for any. group: arrays of one group, unless 0, may be one and
+// the same array although restricted.
 struct Parameter {
     const char *name, *type;
     Element element;
@@ -54,7 +58,7 @@ struct Parameter {
     Py_ssize_t itemsize;
     const Axis *axes;
     const Field *fields;
-    int field_count;
+    int field_count, group;
 };
 
 // kind: p pointer (plus offset bytes), n extent, s stride in items, v value.
@@ -65,8 +69,9 @@ struct Slot {
     Element element;
 };
 
+// nogil: 1 every call releases the GIL, -1 none does, 0 those do that have much to do.
 struct Kernel {
-    const char *name;
+    const char *name, *signature;
     const Parameter *parameters;
     int count;
     const Slot *slots;
@@ -76,6 +81,7 @@ struct Kernel {
     int (*entry)(rk_call *);
     Element returns;
     bool keywords_only, openmp;
+    int nogil;
 };
 
 // One argument of one call.
@@ -91,6 +97,12 @@ struct View {
     Element element;
     bool swapped, writeable;
 };
+
+// An extent as the kernel counts it.
+inline Py_ssize_t inner_extent(const Parameter &row, const View &view, int axis) {
+    Py_ssize_t inner = view.shape[axis] - (axis < row.ndim ? 2 * row.axes[axis].margin : 0);
+    return inner > 0 ? inner : 0;
+}
 
 struct What {
     const Kernel &kernel;

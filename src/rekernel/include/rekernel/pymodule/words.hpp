@@ -118,22 +118,28 @@ inline bool refuse_extent(const What &what, int axis, const Parameter *other, Py
     Py_ssize_t extent = what.view.shape[axis];
     PyObject *problem = nullptr;
     if (got && !other) {
-        problem = PyUnicode_FromFormat("axis %d must have extent %zd, got %zd (%U)", axis, row.extent, extent, got);
+        problem = PyUnicode_FromFormat("axis %d must have extent %zd, got %zd (%U)", axis, row.extent + 2 * row.margin,
+                                       extent, got);
     } else if (got) {
         problem = PyUnicode_FromFormat("axis %d has extent %zd, but '%s' has extent %zd there (both are %s); got %U",
-                                       axis, extent, other->name, seen, what.kernel.extents[row.name], got);
+                                       axis, inner_extent(what.parameter, what.view, axis), other->name, seen,
+                                       what.kernel.extents[row.name], got);
     }
     Py_XDECREF(got);
     return raise(PyExc_ValueError, what, problem);
 }
 
-inline bool refuse_stride(const What &what, int axis) {
+inline bool refuse_stride(const What &what, int axis, const Parameter *other, Py_ssize_t seen) {
     Py_ssize_t stride = what.view.strides[axis], size = what.parameter.itemsize;
     PyObject *problem;
     if (stride % size != 0) {
         problem = PyUnicode_FromFormat("the stride of axis %d is %zd bytes, which is not a multiple of the item size "
                                        "%zd; pass a copy (np.ascontiguousarray(%s))",
                                        axis, stride, size, what.parameter.name);
+    } else if (other) {
+        problem = PyUnicode_FromFormat("the stride of axis %d is %zd elements, but that of '%s' is %zd, and the kernel "
+                                       "has one number for both; pass arrays of one layout",
+                                       axis, stride / size, other->name, seen);
     } else {
         problem = PyUnicode_FromFormat("the stride of axis %d must be %zd elements, got %zd; pass an array of that "
                                        "layout",
@@ -161,6 +167,10 @@ inline bool refuse_overlap(const What &what, const Parameter &other, bool decide
                                : "it may overlap '%s' (their strides are too entangled to tell), and the kernel was "
                                  "built for arrays that do not (restrict); pass a copy, or build the kernel with "
                                  "allow_alias=True";
+    if (what.kernel.keywords_only) {  // pystencils has no such option
+        text = decided ? "it overlaps '%s', and the kernel may read there what it has just written; pass a copy"
+                       : "it may overlap '%s' (their strides are too entangled to tell); pass a copy";
+    }
     return raise(PyExc_ValueError, what, PyUnicode_FromFormat(text, other.name));
 }
 
