@@ -19,6 +19,7 @@ ROOT = Path(rekernel.__file__).parent
 VALUES = {
     "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
     "diagnostics", "diagnosticdata", "gnumessages", "symbolic", "pointwise",
+    "languages.cpp.reading", "languages.cpp.spelled", "languages.cpp.options",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}
@@ -40,6 +41,7 @@ BACKWARDS = {
     ("handle", "returning"): "a kernel makes its own form that returns an array",
     ("pickling", "loader"): "a pickle that comes to another process brings its loader",
     ("loader", "default"): "a pickle of the default loader's kernel makes the default loader",
+    ("languages", "languages.cpp"): "the table imports its built-in rows when it is first asked",
     ("languages", "languages.taichi"): "the table imports its built-in rows when it is first asked",
 }
 
