@@ -20,12 +20,13 @@ VALUES = {
     "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
     "diagnostics", "diagnosticdata", "gnumessages", "symbolic", "pointwise",
     "languages.cpp.reading", "languages.cpp.spelled", "languages.cpp.options",
+    "languages.stencil.options", "languages.stencil.reading",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}
 # The loader's machinery: a language is driven by it and must not know it.
 MACHINERY = DOORS | {
-    "about", "background", "building", "events", "handle", "holds", "jobs", "live", "namespace", "pickling",
+    "about", "background", "building", "events", "exporting", "handle", "holds", "jobs", "live", "namespace", "pickling",
     "publishing", "records", "returning", "rollback", "saved", "show",
 }  # fmt: skip
 
@@ -42,6 +43,7 @@ BACKWARDS = {
     ("pickling", "loader"): "a pickle that comes to another process brings its loader",
     ("loader", "default"): "a pickle of the default loader's kernel makes the default loader",
     ("languages", "languages.cpp"): "the table imports its built-in rows when it is first asked",
+    ("languages", "languages.stencil"): "the table imports its built-in rows when it is first asked",
     ("languages", "languages.taichi"): "the table imports its built-in rows when it is first asked",
 }
 

@@ -218,7 +218,7 @@ def test_no_python_headers(tmp_path, monkeypatch):
 def test_no_compiler(tmp_path, monkeypatch):
     for name, text in without_compilers(tmp_path).items():
         monkeypatch.setenv(name, text)
-    monkeypatch.setattr("rekernel.jit.export._python_include_dirs", list)
+    monkeypatch.setattr("rekernel.jit.export.python_include_dirs", list)
     with pytest.raises(ToolchainError, match="no C\\+\\+ compiler was found"):
         export(CpuJit(objcache=None), [AXPY], tmp_path / "no")
     assert not (tmp_path / "no").exists()

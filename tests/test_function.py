@@ -176,6 +176,8 @@ def changed(index, value):
         ((), (), {"policy": "other"}),
         ((), (), {"nogil": 1}),
         ((), (), {"kernel_id": 1}),
+        ((), (), {"filename": 1}),
+        ((), (), {"first_line": "1"}),
         ([], (), {}),
         ((), [], {}),
     ],
@@ -233,6 +235,25 @@ def test_what_the_code_reports_becomes_pythons_error(body, error, words):
     with pytest.raises(error) as caught:
         make(body, kernel_id="heat")()
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "step(), line 2: division by zero"),
+        ({"first_line": 41}, "step(), line 42: division by zero"),
+        ({"filename": "é.cpp"}, "step(), é.cpp:2: division by zero"),
+        ({"filename": "<a\r\nb\n>", "first_line": 41, "kernel_id": "k"}, "k.step(), <a b >:42: division by zero"),
+    ],
+)
+def test_lines_are_shown_as_the_users_file_counts_them(options, words):
+    with pytest.raises(ZeroDivisionError) as caught:
+        make("error->kind = 3; error->line = 2; return 1;", **options)()
+    assert str(caught.value) == words
+    with pytest.raises(ZeroDivisionError, match=r"step\(\), other\.h:2: "):
+        make('error->kind = 3; error->line = 2; error->file = "other.h"; return 1;', **options)()
+    with pytest.raises(ZeroDivisionError, match=r"step\(\): "):
+        make('error->kind = 3; error->file = "other.h"; return 1;', **options)()
 
 
 def test_errors_come_out_of_released_calls_too():

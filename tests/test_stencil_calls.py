@@ -98,6 +98,22 @@ def test_no_jit_says_so_and_leaves_the_code_to_be_looked_at() -> None:
         kernel.compile()
 
 
+def test_a_field_and_a_number_of_one_name_are_refused() -> None:
+    with pytest.raises(JitError, match="a field and a number of the name f"):
+        build(ps.Assignment(g.center, f.center * sp.Symbol("f")))
+
+
+def test_a_field_whose_view_is_unknown_is_refused() -> None:
+    class Odd(ps.grids.TensorField):
+        @property
+        def ghost_layers(self) -> Any:
+            return None
+
+    u, w = Odd("u", 2, dtype="float64"), ps.grids.TensorField("w", 2, dtype="float64")
+    with pytest.raises(JitError, match="u is a Odd, of which it is not known what its kernel sees"):
+        build(flow(w(), u()))
+
+
 def test_code_that_does_not_compile_is_shown() -> None:
     kernel = ps.create_kernel(SCALED, config())
     kernel.required_headers.add('"there_is_no_such_header.h"')
@@ -233,6 +249,16 @@ def test_two_outputs_are_two_arrays() -> None:
     a = np.zeros((4, 5))
     with pytest.raises(ArgumentValueError, match="overlaps 'g'"):
         kernel(f=numbers(4, 5), g=a, h=a)
+
+
+def test_a_compiler_without_a_word_for_restrict_is_promised_nothing() -> None:
+    class Plain(GccInfo):
+        def restrict_qualifier(self) -> str:
+            return ""
+
+    a = np.arange(20.0).reshape(4, 5)
+    CpuJit(Plain()).compile(ps.create_kernel(SHIFTED, config()))(f=a, g=a)
+    assert np.array_equal(a[1:-1, 1:-1], [[7, 8, 9], [12, 13, 14]])
 
 
 def test_arrays_of_other_kinds_are_never_one() -> None:

@@ -260,6 +260,8 @@ class Function:
     5. raise what the code reports (RuntimeError for a C++ exception, IndexError, ZeroDivisionError,
        AssertionError), else return the result as a Python number, or None.
 
+    `filename` and `first_line` say where the code's text is, for the lines that the code reports.
+
     Wrong arguments raise the exceptions of `configure`. With `openmp`, a process that was forked after its
     parent had run such a kernel gets a RuntimeError. Nothing of a call is kept after it.
     """

@@ -34,6 +34,7 @@ class Background:
         kernel_id = job.kernel_id
         assert kernel_id is not None
         ticket = self.tickets[kernel_id] = self.tickets.get(kernel_id, 0) + 1
+        job.ahead = True
         job.still_wanted = lambda: self.tickets[kernel_id] == ticket
         live = record(loader, kernel_id)
         if live.current is None:

@@ -137,6 +137,7 @@ def build(
         previous=None if current is None or current.language is not job.language else current.built,
         keeps=None if current is None else current.number,
         check=job.check,
+        ahead=job.ahead,
         keep_state=job.keep_state,
         jit=loader.jit,
         hints=job.hints,

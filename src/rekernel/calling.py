@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable
 
 from rekernel.compilers import toolchain_error
@@ -37,10 +38,10 @@ def breakage(output: str) -> str | None:
 
 def refuse_breakage(finished: Finished) -> None:
     """Raise where a call failed because the compiler is broken or was killed."""
-    if finished.returncode and (killed := _KILLED.search(finished.output)):
-        raise toolchain_error(
-            f"{finished.command[0]} was killed ({killed[0].strip()}); the machine may be out of memory"
-        )
+    killed = _KILLED.search(finished.output)
+    if finished.returncode < 0 or (finished.returncode and killed):
+        how = killed[0].strip() if killed else signal.strsignal(-finished.returncode)
+        raise toolchain_error(f"{finished.command[0]} was killed ({how}); the machine may be out of memory")
     if finished.returncode and (said := breakage(finished.output)) is not None:
         part = "its C++ part (cc1plus) is missing" if "cc1plus" in said else "a part of it is missing"
         raise toolchain_error(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-__all__ = ["absolute", "compile_flags", "driver_link_flags", "linker_words", "loading_flags"]
+__all__ = [
+    "absolute", "compile_flags", "driver_link_flags", "include_directories", "linker_words", "loading_flags",
+]  # fmt: skip
 
 
 def loading_flags(gcc: bool) -> list[str]:
@@ -54,6 +56,26 @@ def absolute(flags: Sequence[str]) -> list[str]:
         else:
             result.append(flag)
     return result
+
+
+_SEARCHED = ("-iquote", "-isystem", "-idirafter", "-I")
+
+
+def include_directories(flags: Sequence[str]) -> list[str]:
+    """Return the directories that flags add to those in which headers are looked for.
+
+    >>> include_directories(["-I/a", "-O2", "-isystem", "/b"])
+    ['/a', '/b']
+    """
+    found: list[str] = []
+    pending = False
+    for flag in absolute(flags):
+        if pending:
+            found.append(flag)
+        elif flag not in _SEARCHED:
+            found += [flag.removeprefix(name) for name in _SEARCHED if flag.startswith(name)][:1]
+        pending = not pending and flag in _SEARCHED
+    return found
 
 
 _FAST_MATH = ("-Ofast", "-ffast-math", "-funsafe-math-optimizations")

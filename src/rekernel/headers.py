@@ -82,7 +82,8 @@ def valid(manifest: Mapping[str, Any], same_text: Callable[[], bool] | None = No
 
     `same_text` is asked when all headers are the same and only the names in a directory differ, which matters
     only to `__has_include`: it preprocesses and says whether the result is the same. A yes is remembered for
-    this process. Without it, such a difference is a reason.
+    this process. Without it, such a difference is a reason. ``headers["trusted"]`` are headers that are not looked
+    at, only whether another one hides them.
     """
     headers = manifest.get("headers") or {}
     for path, digest, *stamp in headers.get("user", ()):
@@ -128,7 +129,8 @@ def _directories_changed(headers: Mapping[str, Any], same_text: Callable[[], boo
         if _stamp_of(path) == tuple(stamp):
             continue
         if watched is None:
-            watched = _watched([row[0] for kind in ("user", "system") for row in headers.get(kind, ())])
+            read = [row[0] for kind in ("user", "system") for row in headers.get(kind, ())]
+            watched = _watched([*read, *headers.get("trusted", ())])
         _, now_names, now_listing, *_ = _directory(path, watched, bool(listing))
         for name in sorted(set(now_names) - set(names)):
             return f"header may be shadowed: {os.path.join(path, name)}"

@@ -34,6 +34,7 @@ class Job:
     hints: Mapping[str, Any] = field(default_factory=dict)
     restores: int | None = None
     undo_to: int | None = None
+    ahead: bool = False
     language: Language = field(init=False)
     draft: Draft = field(init=False)
     source: Source = field(init=False)

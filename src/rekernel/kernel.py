@@ -118,11 +118,10 @@ class Kernel:
     @property
     def signature(self) -> inspect.Signature:
         """The signature for `inspect.signature` and for help in a notebook."""
+        by_name = self.policy == "pystencils"
+        kind = inspect.Parameter.KEYWORD_ONLY if by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature(
-            [
-                inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=p.type)
-                for p in self.parameters
-            ],
+            [inspect.Parameter(p.name, kind, annotation=p.type) for p in self.parameters],
             return_annotation=inspect.Signature.empty if self.returns is None else self.returns,
         )
 

@@ -22,7 +22,7 @@ _CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
 #: Packages whose objects hold no helpers of the user's, and are many.
 _OTHERS = frozenset(sys.stdlib_module_names - {"__main__"}) | {
     "numpy", "taichi", "quadrants", "taichi_forge", "torch", "cupy", "rekernel", "matplotlib", "scipy", "sympy",
-    "IPython",
+    "pystencils", "IPython",
 }  # fmt: skip
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rekernel.errors import Diagnostic, RekernelError
 
-__all__ = ["CompileFailed", "Header", "Product"]
+__all__ = ["Beside", "CompileFailed", "Header", "Product"]
 
 
 class CompileFailed(RekernelError):  # noqa: N818 - says what happened; KernelSourceError is what users see
@@ -30,6 +31,16 @@ class Header:
     """As the compiler named it."""
     system: bool
     """Whether it lies where the compiler looks by itself."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A second text of a unit, which no flag and no macro of the first one reaches."""
+
+    text: str
+    info: Any
+    """Its own compiler flags; the compiler is the unit's."""
+    include_dirs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

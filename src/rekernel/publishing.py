@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rekernel import events
@@ -216,7 +217,9 @@ def _failure(live: Live, edition: Edition) -> Any:
     if not loader.auto_rollback:
         return None
 
-    def failed(name: str, error: KernelSourceError, arguments: tuple[Any, ...]) -> Any:
+    def failed(
+        name: str, error: KernelSourceError, arguments: tuple[Any, ...], named: Mapping[str, Any] = MappingProxyType({})
+    ) -> Any:
         import warnings
 
         current = live.current
@@ -231,6 +234,6 @@ def _failure(live: Live, edition: Edition) -> Any:
         error.keeps = went_to.number
         live.error = error
         warnings.warn(f"went back to the version before (auto_rollback):\n{error}", RekernelWarning, stacklevel=3)
-        return target(*arguments)
+        return target(*arguments, **named)
 
     return failed

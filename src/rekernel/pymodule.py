@@ -180,7 +180,7 @@ def _doc(kernel: Kernel) -> str:
 
 def _doc_of_overloads(kernels: Sequence[Kernel]) -> str:
     docs = dict.fromkeys(kernel.doc for kernel in kernels if kernel.doc)
-    return "\n\n".join(["\n".join(map(str, kernels)), *docs])
+    return "\n\n".join([*docs, "\n".join(map(str, kernels))])
 
 
 def _finish(kernels: Sequence[Kernel], name: str) -> str:

@@ -25,25 +25,16 @@ from rekernel.diagnostics import format_flags, parse, point, render
 from rekernel.errors import Diagnostic
 from rekernel.gnumessages import source_lines
 from rekernel.gnutext import dependencies, needs, undefined_symbols
+from rekernel.openmp import openmp_works
 from rekernel.probe import Toolchain, flags, key_fields, probe
 from rekernel.process import Finished, working
 from rekernel.product import CompileFailed, Header, Product
 
 if TYPE_CHECKING:
     from rekernel.pch import Precompiled, PrecompiledHeaders
+    from rekernel.product import Beside
 
-__all__ = [
-    "Beside",
-    "CompileFailed",
-    "Header",
-    "Product",
-    "Toolchain",
-    "build",
-    "flags",
-    "key_fields",
-    "openmp_works",
-    "probe",
-]
+__all__ = ["CompileFailed", "Header", "Product", "Toolchain", "build", "flags", "key_fields", "openmp_works", "probe"]
 
 
 def build(
@@ -58,7 +49,8 @@ def build(
     `workdir` is where private work directories are made. Libraries are linked where the object needs them;
     `link_cxx` overrides this for the C++ library. `allow_undefined` is for Python modules, whose symbols are the
     interpreter's. `name` is what messages call the unit, and debuggers and profilers find it in `debug_dir`.
-    `extra` are flags for the compile of the unit alone, not for precompiled headers. `beside` is compiled after it and linked with it.
+    `extra` are flags for the compile of the unit alone, not for precompiled headers. `beside` is
+    compiled after it, and linked with it.
 
     CompileFailed for a wrong text, ToolchainError for a broken compiler.
     """
@@ -71,39 +63,28 @@ def build(
             lines = [] if debug else ["-g1"]
             exact = [*chosen, *lines, f"-ffile-prefix-map={place}={os.path.abspath(debug_dir)}", "-x", "c++"]
         threads = openmp and getattr(info, "openmp", True) and not debug
-        unit = _Unit(toolchain, info, place, name, text, exact, threads, list(extra))
         other = None
         if beside is not None:
-            others = flags(toolchain, beside.info, include_dirs=beside.include_dirs, debug=debug)
-            other = _Unit(toolchain, beside.info, place, "beside.cpp", beside.text, others, False, [], "beside")
+            others = flags(toolchain, beside.info, include_dirs=beside.include_dirs)
+            other = _Unit(toolchain, beside.info, place, "beside.cpp", beside.text, others, False, stem="beside")
+        unit = _Unit(toolchain, info, place, name, text, exact, threads, list(extra), other)
         header = None if pch is None else using.enter_context(pch.find(toolchain, chosen, text))
         try:
-            compiled, linked = unit.make(header, link_cxx, allow_undefined, other)
+            compiled, linked = unit.make(header, link_cxx, allow_undefined)
         except CompileFailed:
             if header is None:
                 raise
             header = None
-            compiled, linked = unit.make(None, link_cxx, allow_undefined, other)
+            compiled, linked = unit.make(None, link_cxx, allow_undefined)
         output = compiled.output + linked.output
         warnings = tuple(message for message in unit.messages(output) if message.severity != "error")
-        headers = (*unit.headers(header), *(() if other is None else other.headers(None)))
         product = Product(
-            Path(place, "unit.so").read_bytes(), headers, warnings, compiled.command,
+            Path(place, "unit.so").read_bytes(), unit.headers(header), warnings, compiled.command,
             unit.rendered(output), time.perf_counter() - start, linked.command, header is not None,
         )  # fmt: skip
     if pch is not None and header is None:
         pch.later(toolchain, chosen, text, product.seconds)
     return product
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A second text of a unit, which no flag and no macro of the first one reaches."""
-
-    text: str
-    info: Any
-    """Its own compiler flags; the compiler is the unit's."""
-    include_dirs: Sequence[str] = ()
 
 
 @dataclass
@@ -118,22 +99,21 @@ class _Unit:
     flags: list[str]
     openmp: bool
     extra: list[str] = field(default_factory=list)
+    beside: _Unit | None = None
     stem: str = "unit"
     """Of the files that the compiler makes."""
 
-    def make(
-        self, header: Precompiled | None, cxx: bool | None, allow_undefined: bool, other: _Unit | None
-    ) -> tuple[Finished, Finished]:
-        """Compile and link, with another unit."""
+    def make(self, header: Precompiled | None, cxx: bool | None, allow_undefined: bool) -> tuple[Finished, Finished]:
+        """Compile and link."""
         compiled = self.compile(header)
-        if other is not None:
-            other.compile(None)
-        return compiled, self.link(cxx, allow_undefined, ["unit.o"] if other is None else ["unit.o", other.object])
+        if self.beside is not None:
+            self.beside.compile(None)
+        return compiled, self.link(cxx, allow_undefined)
 
     @property
-    def object(self) -> str:
-        """The name of the object."""
-        return f"{self.stem}.o"
+    def objects(self) -> list[str]:
+        """The objects that are linked, its own first."""
+        return [f"{self.stem}.o", *(self.beside.objects if self.beside else ())]
 
     @cached_property
     def lines(self) -> dict[tuple[str, int], str]:
@@ -153,25 +133,25 @@ class _Unit:
         Path(self.place, self.name).write_bytes(_encoded(self.text if header is None else header.rest))
         driver = [*self.toolchain.launcher, *self.toolchain.command]
         rest = [
-            *self.flags, "-c", self.name, "-o", self.object,
+            *self.flags, "-c", self.name, "-o", self.objects[0],
             "-MD", "-MF", f"{self.stem}.d", *(() if header is None else header.flags), *self.extra,
             *(["-pipe"] if self.toolchain.kind == "gcc" else []),  # the assembler starts meanwhile: 3 of 37 ms
         ]  # fmt: skip
         form = format_flags(self.toolchain)
         finished = call([*driver, *form, *rest], self.place, self.toolchain.environment)
-        if form and finished.returncode and header is None and not self._placed(finished.output):
+        if form and finished.returncode > 0 and header is None and not self._placed(finished.output):
             # Data does not say how GCC came to a header, its text does.
             finished = call([*driver, *rest], self.place, self.toolchain.environment)
         finished = replace(finished, command=(*driver, *rest))  # which a user can call and read
         if finished.returncode:
             self._refuse(finished, "compile")
-        if not os.path.exists(os.path.join(self.place, self.object)):
+        if not os.path.exists(os.path.join(self.place, self.objects[0])):
             raise toolchain_error(f"{self.toolchain.driver} is no C++ compiler: it makes no object file")
         return finished
 
-    def link(self, cxx: bool | None, allow_undefined: bool, objects: Sequence[str]) -> Finished:
+    def link(self, cxx: bool | None, allow_undefined: bool) -> Finished:
         """Link to ``unit.so``, by the linker itself where that is possible."""
-        each = [undefined_symbols(Path(self.place, name).read_bytes()) for name in objects]
+        each = [undefined_symbols(Path(self.place, name).read_bytes()) for name in self.objects]
         symbols = None if None in each else frozenset[str]().union(*filter(None, each))
         some, needs_cxx, needs_openmp = needs(symbols)
         given = self.info.linker_flags()
@@ -182,21 +162,19 @@ class _Unit:
         if line is not None and extra is not None and (line.openmp or not needs_openmp):
             wanted = needs_cxx if cxx is None else cxx
             command = line.render(
-                "unit.so", objects, extra=extra, libraries=some, cxx=wanted, openmp=needs_openmp,
+                "unit.so", self.objects, extra=extra, libraries=some, cxx=wanted, openmp=needs_openmp,
                 allow_undefined=allow_undefined,
             )  # fmt: skip
             finished = call(command, self.place, self.toolchain.environment)
             if finished.returncode == 0:
                 return finished
-        through = self._through_driver(given, needs_cxx, needs_openmp, allow_undefined, objects)
+        through = self._through_driver(given, needs_cxx, needs_openmp, allow_undefined)
         finished = call(through, self.place, self.toolchain.environment)
         if finished.returncode:
             self._refuse(finished, "link")
         return finished
 
-    def _through_driver(
-        self, given: Sequence[str], cxx: bool, openmp: bool, allow_undefined: bool, objects: Sequence[str]
-    ) -> list[str]:
+    def _through_driver(self, given: Sequence[str], cxx: bool, openmp: bool, allow_undefined: bool) -> list[str]:
         kept = driver_link_flags(given, [*self.toolchain.flags, *self.info.cxxflags()])
         elf = self.toolchain.link is not None or "linux" in self.toolchain.triple
         sanitized = any(flag.startswith("-fsanitize") for flag in kept)
@@ -206,7 +184,7 @@ class _Unit:
         # To link C++, zig first builds a C++ library, for minutes.
         verbs = ["cc" if verb == "c++" and not cxx else verb for verb in self.toolchain.verbs]
         command = [self.toolchain.driver, *verbs]
-        return [*command, "-shared", "-fPIC", *strict, "-o", "unit.so", *objects, *kept, *threads]
+        return [*command, "-shared", "-fPIC", *strict, "-o", "unit.so", *self.objects, *kept, *threads]
 
     def headers(self, used: Precompiled | None) -> tuple[Header, ...]:
         """Return the files that the unit included."""
@@ -219,7 +197,8 @@ class _Unit:
             named = [*used.headers, *(path for path in named if not path.startswith(used.directory))]
         own = os.path.join(self.place, self.name)
         roots = tuple(directory.rstrip("/") + "/" for directory in self.toolchain.system_dirs)
-        return tuple(Header(path, path.startswith(roots)) for path in dict.fromkeys(named) if path != own)
+        found = tuple(Header(path, path.startswith(roots)) for path in dict.fromkeys(named) if path != own)
+        return found if self.beside is None else (*found, *self.beside.headers(None))
 
     def _placed(self, output: str) -> bool:
         """Return whether a way is known from the first error to a line of the unit."""
@@ -249,28 +228,6 @@ class _Unit:
             errors[0].message if what == "compile" else f"linking failed: {errors[0].message}",
             command=finished.command, output=finished.output, diagnostics=found,
         )  # fmt: skip
-
-
-_OPENMP = """#include <omp.h>
-extern "C" int rk_openmp_test() {
-    int n = 0;
-    #pragma omp parallel reduction(+ : n)
-    n += omp_get_num_threads();
-    return n;
-}
-"""
-_openmp: dict[tuple[Any, ...], bool] = {}
-
-
-def openmp_works(toolchain: Toolchain, workdir: str | os.PathLike[str] | None = None) -> bool:
-    """Return whether the compiler can build OpenMP code. Tried once, when it is first asked."""
-    key = (toolchain.identity, toolchain.stamps)
-    if key not in _openmp:
-        with working(workdir) as place:
-            Path(place, "unit.cpp").write_text(_OPENMP)
-            base = [*toolchain.command, "-fopenmp", "-fPIC", "-shared", "unit.cpp", "-o", "unit.so"]
-            _openmp[key] = call(base, place, toolchain.environment).returncode == 0
-    return _openmp[key]
 
 
 def _encoded(text: str) -> bytes:

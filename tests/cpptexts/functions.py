@@ -97,7 +97,7 @@ template void scale<float, 2>(float*, int);""",
         "scale(x: float32*, n: int32)",
         calls=(
             ("f(1.0)", 2.0),
-            ("f(np.float32(0.1)) == np.float32(0.1) + np.float32(1)", True),
+            ("bool(f(np.float32(0.1)) == np.float32(0.1) + np.float32(1))", True),
             ("written(scale, np.ones(2), 2)", [3, 3]),
             ("written(scale, np.ones(2, 'f4'), 2)", [2, 2]),
         ),
@@ -219,8 +219,12 @@ auto j(int x) -> int (*)[3] { static int a[3]; return &a; }
         "int f(int a, int b = 3, int c = 2 * 2) { return a * 100 + b * 10 + c; }\n"
         "void g(double* x, int n = 1) { x[0] = n; }\nint h(int a = 7) { return a; }",
         "f(a: int32, b: int32, c: int32) -> int32",
+        "f(a: int32, b: int32) -> int32",
+        "f(a: int32) -> int32",
         "g(x: float64*, n: int32)",
+        "g(x: float64*)",
         "h(a: int32) -> int32",
+        "h() -> int32",
         calls=(
             ("f(1, 2, 3)", 123),
             ("f(1, 2)", 124),
@@ -399,7 +403,7 @@ double f(double x) { return Box<double>{x}.get() + Box<int>{3}.as<double>(); }""
     ),
     text(
         "local kernels are found after a global variable with an initializer",
-        "double table[] = {1, 2, 3}; const char* words[] = {\"a{\", \"}b\"}; struct { int a; } nameless = {1};\n"
+        'double table[] = {1, 2, 3}; const char* words[] = {"a{", "}b"}; struct { int a; } nameless = {1};\n'
         "enum { N = 3 }; int f(int i) { return table[i] + N + nameless.a; }",
         "f(i: int32) -> int32",
         calls=(("f(1)", 6),),

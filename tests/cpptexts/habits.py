@@ -45,7 +45,7 @@ ROWS = (
     text(
         "std::array, std::vector, std::string inside",
         "#include <array>\n#include <vector>\n#include <string>\n#include <numeric>\ndouble f(const double* x, int n) {\n"
-        "  std::array<double, 3> a{{1, 2, 3}};\n  std::vector<double> v(x, x + n);\n  std::string s(\"abc\");\n"
+        '  std::array<double, 3> a{{1, 2, 3}};\n  std::vector<double> v(x, x + n);\n  std::string s("abc");\n'
         "  return std::accumulate(v.begin(), v.end(), a[1]) + s.size();\n}",
         "f(x: const float64*, n: int32) -> float64",
         calls=(("f(np.arange(4.), 4)", 11.0),),
@@ -62,7 +62,7 @@ ROWS = (
         "constexpr tables and if constexpr",
         "constexpr int N = 4;\nconstexpr double W[N] = {1, 2, 3, 4};\nconstexpr int square(int n) { return n * n; }\n"
         "template <int n> static int pick() { if constexpr (n > 3) return n; else return 0; }\n"
-        "double f(double x) { static_assert(square(2) == 4, \"\"); return W[N - 1] * x + pick<5>(); }",
+        'double f(double x) { static_assert(square(2) == 4, ""); return W[N - 1] * x + pick<5>(); }',
         "f(x: float64) -> float64",
         calls=(("f(2)", 13.0),),
     ),
@@ -119,7 +119,7 @@ ROWS = (
         "void b(rekernel::RestrictArray<double, 1> y, rekernel::RestrictArray<const double, 1> x) { y[0] = x[0] + 1; }",
         "a(y: float64*, x: const float64*)",
         "b(y: float64[:], x: const float64[:])",
-        calls=(("(lambda x: (a(x, x), b(x, x), x[0])[2])(np.ones(1))", 3.0),),
+        calls=(("(lambda x: (a(x, x), b(x, x), float(x[0]))[2])(np.ones(1))", 3.0),),
         allow_alias=True,
     ),
     text(
@@ -207,7 +207,7 @@ int caught(int n) { try { throw n; } catch (int k) { return k + 1; } }""",
             ("number(1)", Exception("number")),
             ("words(1)", Exception("words")),
             ("mine(1)", RuntimeError("my own")),
-            ("memory(1)", MemoryError("bad_alloc")),
+            ("memory(1)", RuntimeError("bad_alloc")),
             ("argument(1)", Exception("n")),
             ("caught(1)", 2),
         ),
@@ -239,6 +239,7 @@ int f(int n) { return five() + add(n, 1); }""",
         "half(x: float32) -> float32",
         "f(n: int32) -> int32",
         calls=(("twice(1.5)", 3.0), ("half(3)", 1.5), ("f(1)", 7)),
+        skipped={"add": "is a template"},
         flags="-std=c++20",
     ),
     text(
@@ -274,7 +275,7 @@ int f(const float* x, int n) {
 }
 """,
         "jacobi(dst: float64*, src: const float64*, h: int32, w: int32)",
-        calls=(("written(jacobi, np.zeros((3, 3)), np.arange(9.).reshape(3, 3), 3, 3)[1, 1] == 4", True),),
+        calls=(("float(written(jacobi, np.zeros((3, 3)), np.arange(9.).reshape(3, 3), 3, 3)[1, 1])", 4.0),),
     ),
     text(
         "unsigned, size_t and long in loops",
@@ -287,7 +288,7 @@ int f(const float* x, int n) {
     ),
     text(
         "printing and memory of C",
-        "#include <cstdio>\n#include <cstdlib>\n#include <cstring>\nint f(int n) {\n  char s[16];\n  snprintf(s, sizeof s, \"%d\", n);\n"
+        '#include <cstdio>\n#include <cstdlib>\n#include <cstring>\nint f(int n) {\n  char s[16];\n  snprintf(s, sizeof s, "%d", n);\n'
         "  char* p = (char*)malloc(16);\n  strcpy(p, s);\n  int r = atoi(p);\n  free(p);\n  return r;\n}",
         "f(n: int32) -> int32",
         calls=(("f(123)", 123),),

@@ -77,7 +77,7 @@ ROWS = (
         "#ifdef inside of a function and in its head",
         "int f(int x\n#ifdef MORE\n  , int y\n#endif\n) {\n#ifdef MORE\n  return y;\n#else\n  return x;\n#endif\n}\n"
         "int g() { return 4; }",
-        "f(x: int32) -> int32",
+        "f(arg0: int32) -> int32",
         "g() -> int32",
         calls=(("f(3)", 3), ("g()", 4)),
     ),
@@ -90,7 +90,7 @@ ROWS = (
     ),
     text(
         "a macro as a function's mark",
-        "#define KERNEL\n#define API __attribute__((visibility(\"default\")))\n#define FORCE inline __attribute__((always_inline))\n"
+        '#define KERNEL\n#define API __attribute__((visibility("default")))\n#define FORCE inline __attribute__((always_inline))\n'
         "KERNEL int f(int x) { return x; }\nAPI int g(int x) { return x; }\nFORCE int h(int x) { return x; }\n"
         "KERNEL void i(double* x) { x[0] = h(2); }",
         "f(x: int32) -> int32",
@@ -99,10 +99,12 @@ ROWS = (
         calls=(("f(1)", 1), ("g(2)", 2), ("written(i, np.zeros(1))", [2])),
     ),
     text(
-        "a function that a macro makes is none that can be seen",
+        "functions that a macro makes",
         "#define MAKE(name, type) type name(type x) { return x; }\nMAKE(f, double)\nMAKE(g, int)\nint h(int x) { return g(x); }",
+        "f(x: float64) -> float64",
+        "g(x: int32) -> int32",
         "h(x: int32) -> int32",
-        calls=(("h(3)", 3),),
+        calls=(("f(1.5)", 1.5), ("g(2)", 2), ("h(3)", 3)),
     ),
     text(
         "a macro names a function",
@@ -185,7 +187,7 @@ ROWS = (
     ),
     text(
         "#line and #pragma lines of all kinds",
-        "#pragma GCC optimize(\"O1\")\n#pragma STDC FP_CONTRACT OFF\n#pragma unknown thing\n#pragma GCC diagnostic push\n"
+        '#pragma GCC optimize("O1")\n#pragma STDC FP_CONTRACT OFF\n#pragma unknown thing\n#pragma GCC diagnostic push\n'
         "int f(int x) { return x; }\n#pragma GCC diagnostic pop\n#\n# pragma message_free\n",
         "f(x: int32) -> int32",
     ),
@@ -194,8 +196,10 @@ ROWS = (
         '#include "sub/help.h"\nint f(int x) { return help(x); }\n',
         "f(x: int32) -> int32",
         calls=(("f(2)", 5),),
-        headers={"sub/help.h": '#pragma once\n#include "more.h"\ninline int help(int x) { return more(x) + 1; }\n',
-                 "sub/more.h": "inline int more(int x) { return 2 * x; }\n"},
+        headers={
+            "sub/help.h": '#pragma once\n#include "more.h"\ninline int help(int x) { return more(x) + 1; }\n',
+            "sub/more.h": "inline int more(int x) { return 2 * x; }\n",
+        },
     ),
     text(
         "an X macro",

@@ -94,7 +94,7 @@ ROWS = (
             ("f(1, True, 1j)", TypeError("x")),
             ("f(1, None, 1)", TypeError("yes")),
             ("f(1, True)", TypeError("x")),
-            ("f(1, True, 1, 1)", TypeError("")),
+            ("f(1, True, 1, 1)", TypeError("f")),
         ),
     ),
     text(
@@ -361,7 +361,7 @@ double fine(double x) { return x; }
             "by_function": "'double f(double)': pointers to",
             "by_wide": "'wchar_t w': NumPy",
             "by_array_ref": "'rekernel::Array<double, 1>& a': what is written through a reference",
-            "by_enum_pointer": "'Colour* c': pointers to",
+            "by_enum_pointer": "'Colour* c': an enumeration",
             "by_array_of_struct": "'rekernel::Array<Point, 1> a': a class",
             "by_array_ref_of_c": "'double (&m)[3]': what is written through a reference",
             "by_null": "'decltype(nullptr) n': ",

@@ -1,4 +1,4 @@
-"""The picture of a run: the field in colour, one panel for each act, side by side in a PNG.
+"""The picture of a run: the field in colour, a strip for each language with one panel for each act, in a PNG.
 
 Needs NumPy and Pillow; knows nothing of Taichi or of kernels.
 """
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-Field = npt.NDArray[np.float32]
+from rekernel.demo.gray_scott import Field
+
 Pixels = npt.NDArray[np.uint8]
 
 # Control points from deep water to foam. Lightness rises all the way, so the order of the values can be
@@ -37,16 +38,17 @@ _PAPER = (15, 16, 24)
 _FRAME = (92, 94, 112)
 _INK = (240, 236, 226)
 _FAINT = (158, 160, 178)
+_ACCENT = (252, 189, 112)
 
 _PANEL = 512
 """Smaller fields are enlarged up to this width, by a whole number; the lengths below belong to it."""
-_MARGIN, _GAP, _HEAD, _FOOT = 40, 24, 108, 132
+_MARGIN, _GAP, _HEAD, _LABEL, _FOOT = 40, 24, 84, 68, 124
 _LARGE, _SMALL = 40, 29
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One square of the strip."""
+    """One square of a strip."""
 
     field: Field
     """The values, rows from top to bottom."""
@@ -54,6 +56,17 @@ class Panel:
     """The first line under the panel, large."""
     note: str
     """The second line, small."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The panels of one language."""
+
+    label: str
+    """Above its left end."""
+    note: str
+    """Above its right end."""
+    panels: Sequence[Panel]
 
 
 def colours(size: int = 256) -> Pixels:
@@ -85,35 +98,40 @@ def paint(field: Field) -> Pixels:
     return painted
 
 
-def strip(panels: Sequence[Panel], heading: str, remark: str = "") -> Image.Image:
-    """All panels side by side, each in a thin frame with its two lines, under one heading."""
-    if not panels:
-        raise ValueError("a strip needs at least one panel")
-    pictures = [_enlarged(Image.fromarray(paint(panel.field))) for panel in panels]
-    side = pictures[0].width
-    margin, gap, head, foot, large, small = (
-        max(1, length * side // _PANEL) for length in (_MARGIN, _GAP, _HEAD, _FOOT, _LARGE, _SMALL)
+def sheet(strips: Sequence[Strip], heading: str, remark: str = "") -> Image.Image:
+    """The strips one below the other, under one heading; each panel in a thin frame with its two lines."""
+    if not strips or not strips[0].panels:
+        raise ValueError("a sheet needs at least one panel")
+    rows = [[_enlarged(Image.fromarray(paint(panel.field))) for panel in strip.panels] for strip in strips]
+    side = rows[0][0].width
+    margin, gap, head, label, foot, large, small = (
+        max(1, length * side // _PANEL) for length in (_MARGIN, _GAP, _HEAD, _LABEL, _FOOT, _LARGE, _SMALL)
     )
-    width = 2 * margin + len(panels) * side + (len(panels) - 1) * gap
-    image = Image.new("RGB", (width, head + side + foot), _PAPER)
+    most = max(map(len, rows))
+    width = 2 * margin + most * side + (most - 1) * gap
+    image = Image.new("RGB", (width, head + len(rows) * (label + side + foot)), _PAPER)
     draw = ImageDraw.Draw(image)
     title, note = ImageFont.load_default(large), ImageFont.load_default(small)
-    draw.text((margin, head - small), heading, font=title, fill=_INK, anchor="ls")
-    if len(panels) > 3:  # fewer leave no room for it beside the heading
-        draw.text((width - margin, head - small), remark, font=note, fill=_FAINT, anchor="rs")
-    for number, (panel, picture) in enumerate(zip(panels, pictures, strict=True)):
-        left = margin + number * (side + gap)
-        draw.rectangle((left - 2, head - 2, left + side + 1, head + side + 1), outline=_FRAME)
-        image.paste(picture, (left, head))
-        draw.text((left, head + side + large + small // 2), panel.title, font=title, fill=_INK, anchor="ls")
-        draw.text((left, head + side + large + 2 * small), panel.note, font=note, fill=_FAINT, anchor="ls")
+    draw.text((margin, head - small // 2), heading, font=title, fill=_INK, anchor="ls")
+    if most > 3:  # fewer leave no room for it beside the heading
+        draw.text((width - margin, head - small // 2), remark, font=note, fill=_FAINT, anchor="rs")
+    for row, (strip, pictures) in enumerate(zip(strips, rows, strict=True)):
+        top = head + label + row * (label + side + foot)
+        draw.text((margin, top - small // 2), strip.label, font=title, fill=_ACCENT, anchor="ls")
+        draw.text((width - margin, top - small // 2), strip.note, font=title, fill=_ACCENT, anchor="rs")
+        for number, (panel, picture) in enumerate(zip(strip.panels, pictures, strict=True)):
+            left = margin + number * (side + gap)
+            draw.rectangle((left - 2, top - 2, left + side + 1, top + side + 1), outline=_FRAME)
+            image.paste(picture, (left, top))
+            draw.text((left, top + side + large + small // 3), panel.title, font=title, fill=_INK, anchor="ls")
+            draw.text((left, top + side + large + 2 * small - 4), panel.note, font=note, fill=_FAINT, anchor="ls")
     return image
 
 
-def save(path: Path, panels: Sequence[Panel], heading: str, remark: str = "") -> None:
-    """Write the strip as PNG; the folder is made where it is missing."""
+def save(path: Path, strips: Sequence[Strip], heading: str, remark: str = "") -> None:
+    """Write the sheet as PNG; the folder is made where it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    strip(panels, heading, remark).save(path, format="PNG", optimize=True)
+    sheet(strips, heading, remark).save(path, format="PNG", optimize=True)
 
 
 def _enlarged(picture: Image.Image) -> Image.Image:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
 from rekernel.errors import ArgumentTypeError, ArgumentValueError, JitError
-from rekernel.kernel import Kernel, Parameter
+from rekernel.kernel import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rekernel import headers, key
+from rekernel.compilerflags import include_directories
 from rekernel.probe import flags, key_fields, probe
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from rekernel.errors import Diagnostic
     from rekernel.objcache import ObjectCache
     from rekernel.pch import PrecompiledHeaders
-    from rekernel.product import Product
-    from rekernel.toolchain import Beside, Toolchain
+    from rekernel.product import Beside, Product
+    from rekernel.toolchain import Toolchain
 
 __all__ = ["Artefact", "Order", "line_of_warning", "obtain"]
 
@@ -146,7 +147,8 @@ def _beside(toolchain: Toolchain, order: Order) -> list[tuple[str, object]]:
 def _headers(order: Order, product: Product, started: int) -> Mapping[str, Any]:
     read = [header for header in product.headers if header.path not in order.ours]
     others = order.beside.include_dirs if order.beside is not None else ()
-    directories = [*order.include_dirs, *others, *([order.quote_dir] if order.quote_dir else [])]
+    flagged = include_directories(order.info.cxxflags())
+    directories = [*order.include_dirs, *others, *flagged, *([order.quote_dir] if order.quote_dir else [])]
     return headers.record(
         [h.path for h in read if not h.system], [h.path for h in read if h.system], directories,
         text=order.text, started_ns=started,

@@ -51,6 +51,8 @@ class Request:
     keeps: int | None = None
     """The number of the version that goes on running if this build fails."""
     check: Any = True
+    ahead: bool = False
+    """Whether to build now what could wait for its first call, for nobody waits for this build."""
     keep_state: bool = True
     jit: Any = None
     """The JIT that the loader was made with, for compiled languages."""
@@ -82,6 +84,8 @@ class Built:
     assembly: str | None = None
     from_cache: bool = False
     rebuilt_because: str | None = None
+    code: Callable[[], str] | None = None
+    """Gives what was compiled, where that is not the text."""
     private: Any = None
     """The language's own record."""
 
@@ -150,9 +154,10 @@ def languages() -> Mapping[str, Language]:
     global _known
     if not _known:
         from rekernel.languages.cpp import CPP
+        from rekernel.languages.stencil import STENCIL
         from rekernel.languages.taichi import TAICHI
 
-        rows: tuple[Language, ...] = (TAICHI, CPP)
+        rows: tuple[Language, ...] = (TAICHI, CPP, STENCIL)
         for row in rows:
             _table.setdefault(row.name, row)
         _known = True

@@ -32,6 +32,17 @@ typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef __SIZE_TYPE__ size_t;
+#else  // NVRTC has size_t and ptrdiff_t; these are those of <cuda/std/cstdint>
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
 #endif
 
 namespace rekernel {
@@ -39,29 +50,49 @@ namespace rekernel {
 namespace detail {
 
 #if defined(REKERNEL_DEBUG)
-// An index that knows the line on which it was used.
+template <bool> struct when {};
+template <> struct when<true> { using type = int; };
+
+// An index that knows the line on which it was used. It is made of all that long long can be made of: numbers by value,
+// for a reference would ask for the definition of a constant; others by reference, for a std::atomic cannot be copied.
 struct index {
     long long value;
     const char *file;
     int line;
-    template <class I_>
+    template <class I_, typename when<!__is_class(I_)>::type = 0>
     REKERNEL_BOTH constexpr index(I_ value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
+        : value(value_), file(file_), line(line_) {}
+    template <class I_, typename when<__is_class(I_)>::type = 0>
+    REKERNEL_BOTH constexpr index(const I_ &value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
         : value(value_), file(file_), line(line_) {}
 };
 
+#if defined(__CUDACC_RTC__)  // it never returns: the thread ends
+__device__ __noinline__ void out_of_range(const index &index_, int axis_, int rank_, const long long *shape_);
+template <class T_> __device__ T_ &elsewhere() {
+    T_ *place_;
+    asm("mov.u64 %0, 0;" : "=l"(place_));
+    return *place_;
+}
+#else
 // It only returns on a thread that the kernel has started.
-__attribute__((__noinline__, __cold__)) void out_of_range(const index &index_, int axis_, int rank_, const long long *shape_);
+__attribute__((__noinline__, __cold__)) void out_of_range(const index &index_, int axis_, int rank_,
+                                                          const long long *shape_);
 
 // What is read and written there instead.
 template <class T_> __attribute__((__noinline__, __cold__)) T_ &elsewhere() {
     alignas(T_) static thread_local unsigned char bytes_[sizeof(T_)];
     return *reinterpret_cast<T_ *>(bytes_);
 }
+#endif
 #else
 using index = long long;
 #endif
 
 template <int> struct one_index { using type = index; };
+// What x[i] takes: nothing can be made of it where there is not just one axis, and the error is at the user's line.
+template <int> struct bracket { class type; };
+template <> struct bracket<1> { using type = index; };
 template <int... axes_> struct axes {};
 template <int n_, int... axes_> struct count : count<n_ - 1, n_ - 1, axes_...> {};
 template <int... axes_> struct count<0, axes_...> { using type = axes<axes_...>; };
@@ -102,9 +133,9 @@ template <class T_> struct plain<const T_> { using type = T_; };
 // An array of rank N_ with any strides, as NumPy's: a view, passed by value. T_ is const where it is only read. With
 // restrict_, the text promises that no other argument overlaps it, and every call is checked for that.
 template <class T_, int N_, bool restrict_ = false>
-class Array : private detail::access<T_, typename detail::count<N_>::type> {
+class Array : private detail::access<T_, typename detail::count<(N_ < 0 ? 0 : N_)>::type> {
     static_assert(N_ >= 0, "rekernel::Array<T, N>: N is the number of axes");
-    using base = detail::access<T_, typename detail::count<N_>::type>;
+    using base = detail::access<T_, typename detail::count<(N_ < 0 ? 0 : N_)>::type>;
 
 public:
     using value_type = T_;
@@ -123,10 +154,7 @@ public:
         : Array(array.data_, array.shape_, array.stride_) {}
 
     // x[i] of an array of one axis.
-    REKERNEL_BOTH T_ &operator[](detail::index index_) const {
-        static_assert(N_ == 1, "x[i] is for arrays of one axis; write x(i, j)");
-        return (*this)(index_);
-    }
+    REKERNEL_BOTH T_ &operator[](typename detail::bracket<N_>::type index_) const { return (*this)(index_); }
 
     // The extent of an axis.
     REKERNEL_BOTH int64_t shape(int axis_) const { return base::shape_[axis_]; }

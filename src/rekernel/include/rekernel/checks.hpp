@@ -78,7 +78,8 @@ struct frame {
 
 // What a check has to say.
 struct note {
-    note(int kind_, const char *file_, unsigned line_) : said{kind_, static_cast<int>(line_), 0, 0, 0, 0, nullptr, file_} {
+    note(int kind_, const char *file_, unsigned line_)
+        : said{kind_, static_cast<int>(line_), 0, 0, 0, 0, nullptr, file_} {
         if (file_ && !__builtin_strcmp(file_, REKERNEL_UNIT)) said.file = nullptr;
     }
     note &operator<<(const char *text_) {
@@ -139,7 +140,8 @@ private:
 namespace rekernel {
 namespace detail {
 
-__attribute__((__noinline__, __cold__)) void out_of_range(const index &index_, int axis_, int rank_, const long long *shape_) {
+__attribute__((__noinline__, __cold__)) void out_of_range(const index &index_, int axis_, int rank_,
+                                                          const long long *shape_) {
     rekernel_checks::note note_(2, index_.file, static_cast<unsigned>(index_.line));
     note_.said.index = index_.value;
     note_.said.axis = axis_;
@@ -157,8 +159,9 @@ extern "C" {
 
 // What assert() of the C library calls, under another name: its own is declared as what throws nothing, and the end of
 // a thread is a kind of throw.
-__attribute__((__noreturn__, __used__)) void rekernel_failed_assert(const char *text_, const char *file_, unsigned line_,
-                                                                    const char *) __asm__("__assert_fail");
+__attribute__((__noreturn__, __used__)) void rekernel_failed_assert(const char *text_, const char *file_,
+                                                                    unsigned line_, const char *)
+    __asm__("__assert_fail");
 void rekernel_failed_assert(const char *text_, const char *file_, unsigned line_, const char *) {
     rekernel_checks::note note_(4, file_, line_);
     (note_ << "assert(" << text_ << ") failed").stop();
@@ -185,10 +188,11 @@ struct rekernel_sanitized {
 };
 // A number of more than 64 bits is given by its address.
 void __ubsan_handle_divrem_overflow(rekernel_sanitized *data_, unsigned long, unsigned long divisor_) {
-    const unsigned long *wide_ = data_->type->bits >> 1 > 6 ? reinterpret_cast<const unsigned long *>(divisor_) : nullptr;
-    const bool zero_ = wide_ ? !wide_[0] && !wide_[1] : !divisor_;
+    bool zero_ = divisor_ == 0;
+    if (data_->type->bits >> 1 > 6) zero_ = !*reinterpret_cast<const unsigned __int128 *>(divisor_);
     rekernel_checks::note note_(3, data_->file, data_->line);
-    note_ << (zero_ ? "integer division or modulo by zero" : "the quotient of the smallest integer and -1 does not fit");
+    note_ << (zero_ ? "integer division or modulo by zero"
+                    : "the quotient of the smallest integer and -1 does not fit");
     note_.stop();
 }
 // Overflow of other kinds wraps around, as it does without debug=True.

@@ -7,7 +7,9 @@
 #if defined(__GNUC__)
 #pragma GCC system_header
 #endif
+#if !defined(__CUDACC_RTC__)  // see cuda.hpp
 #include "kernel.hpp"
+#endif
 
 namespace rekernel_entry {
 
@@ -47,7 +49,11 @@ template <class T_> constexpr bool named_complex() {
 // Scalars and elements.
 template <class T_, bool class_> struct kind_of { enum { code = 0, size = 0 }; };
 template <class T_> struct kind_of<T_, true> {
+#if defined(__CUDACC_RTC__)
+    enum { code = class_code<T_>(), size = code ? sizeof(typename rekernel::detail::plain<T_>::type) : 0 };
+#else
     enum { code = named_complex<T_>() ? 'c' : 0, size = code ? sizeof(typename rekernel::detail::plain<T_>::type) : 0 };
+#endif
 };
 template <class T_> struct kind : kind_of<T_, __is_class(T_)> {};
 template <class T_> struct kind<const T_> : kind<T_> {};
@@ -69,8 +75,10 @@ REKERNEL_KIND(unsigned long, 'u')
 REKERNEL_KIND(unsigned long long, 'u')
 REKERNEL_KIND(float, 'f')
 REKERNEL_KIND(double, 'f')
+#if !defined(__CUDACC__)
 REKERNEL_KIND(float _Complex, 'c')
 REKERNEL_KIND(double _Complex, 'c')
+#endif
 #if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
 REKERNEL_KIND(_Float16, 'f')
 #endif
@@ -88,8 +96,13 @@ template <class T_> REKERNEL_BOTH T_ load(const rk_slot &slot_) {
 // What is wrong with a type: 1 a class, 2 a reference that is written, 3 a pointer to a pointer or function, 4 void*,
 // 5 a number of a width that NumPy does not have, 6 an enumeration, 7 anything else.
 template <class T_> struct reason { enum { value = __is_class(T_) || __is_union(T_) ? 1 : __is_enum(T_) ? 6 : 7 }; };
+#if defined(__CUDACC_RTC__)
+template <class T_> struct reason<T_ &> { enum { value = 8 }; };
+template <class T_> struct reason<T_ &&> { enum { value = 8 }; };
+#else
 template <class T_> struct reason<T_ &> { enum { value = 2 }; };
 template <class T_> struct reason<T_ &&> { enum { value = 2 }; };
+#endif
 template <class T_> struct reason<T_ *> { enum { value = 3 }; };
 template <> struct reason<void> { enum { value = 4 }; };
 template <> struct reason<const void> { enum { value = 4 }; };
@@ -114,8 +127,10 @@ template <class T_> struct parameter {
     }
 };
 
-// A scalar, or an Array, by reference to const.
+// A scalar, or an Array, by reference to const. A device could not follow it.
+#if !defined(__CUDACC_RTC__)
 template <class T_> struct parameter<const T_ &> : parameter<T_> {};
+#endif
 
 // The innermost element of nested fixed arrays, and their extents.
 template <class T_> struct nest {
@@ -148,7 +163,9 @@ template <class T_> struct parameter<T_ *> {
     template <class P_> struct pointed { enum { value = static_cast<int>(reason<P_>::value) == 7 ? 3 : static_cast<int>(reason<P_>::value) }; };
 };
 template <class T_> struct parameter<T_ *const> : parameter<T_ *> {};
+#if !defined(__CUDACC_RTC__)
 template <class T_> struct parameter<T_ *const &> : parameter<T_ *> {};
+#endif
 
 // An array with any strides.
 template <class T_, int N_, bool restrict_> struct parameter<rekernel::Array<T_, N_, restrict_>> {
@@ -225,6 +242,19 @@ template <class R_, class... A_> constexpr bool rekernel_supports(R_ (*)(A_...))
     for (int form_ : forms_)
         if (!form_) return false;
     return true;
+}
+
+// A function of the first parameters of another: the last of its parameters have defaults, which passing_ leaves out.
+template <int count_, class F_, class... A_> struct fewer;
+template <class R_, class... Rest_, class... A_> struct fewer<0, R_ (*)(Rest_...), A_...> { using type = R_ (*)(A_...); };
+template <int count_, class R_, class First_, class... Rest_, class... A_>
+struct fewer<count_, R_ (*)(First_, Rest_...), A_...> : fewer<count_ - 1, R_ (*)(Rest_...), A_..., First_> {};
+template <class R_, class First_, class... Rest_, class... A_> struct fewer<0, R_ (*)(First_, Rest_...), A_...> {
+    using type = R_ (*)(A_...);
+};
+template <int count_, class R_, class... A_, class Passing_>
+constexpr typename fewer<count_, R_ (*)(A_...)>::type rekernel_fewer(R_ (*)(A_...), Passing_ passing_) {
+    return passing_;
 }
 
 template <bool supported_, class F_> REKERNEL_BOTH void rekernel_run(rk_call *call_, F_ f_) {

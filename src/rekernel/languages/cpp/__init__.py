@@ -28,18 +28,26 @@ if TYPE_CHECKING:
 __all__ = ["CPP", "Cpp"]
 
 _STRIPPED = re.compile(
-    r"""//(?:[^\\\n]|\\.|\\\n)*|/\*.*?\*/|(?:u8|[uUL])?R"(?P<d>[^()\\\s]{0,16})\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
+    r"""\"{3}.*?\"{3}|'{3}.*?'{3}|//(?:[^\\\n]|\\.|\\\n)*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"(?P<d>[^()\\\s]{0,16})\(.*?(?:\)(?P=d)"|\Z)"""
+    r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
     re.S,
 )
+_FUNCTION = r"""
+    (?: ^ | [;}] ) [ \t]*
+    (?! (?:else|return|new|delete|throw|raise|typedef|using|class|struct|enum|if|while|for) \b )
+    (?: (?!def\b) [^\W\d][\w:$]* (?: <[^;{}()]{0,200}> )? [ \t\n*&]+ ){1,12}    # its type
+    [^\W\d][\w:$]* [ \t]*    # its name
+    \( (?: [^(){};] | \([^(){};]{0,200}\) ){0,4000} \)    # its parameters
+    \s* (?: (?: const | noexcept (?: [ ]?\([^()]{0,80}\) )? | -> (?: [^;{}()=:] | :: ){1,80} ) \s* ){0,3}
+    \{
+"""
+# The counts bound the time that a long text of another language can take.
 _MARKS = (
     re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]*[>\"]", re.M),
-    re.compile(
-        r"(?:^|[;}])[ \t]*(?!(?:else|return|new|delete|throw|typedef|using|def|class|struct|enum|if|while|for)\b)"
-        r"(?:[A-Za-z_][\w:]*(?:<[^;{}()]*>)?[ \t\n*&]+)+[A-Za-z_]\w*[ \t]*\([^;{}]*\)[^;{}()=]*\{",
-        re.M,
-    ),
-    re.compile(r"^[ \t]*(?:template\s*<|namespace\s+[\w:]*\s*\{|extern\s+\"C\"|using\s+namespace\b)", re.M),
+    re.compile(_FUNCTION, re.M | re.X),
+    re.compile(r"^[ \t]*(?:template\s*<|namespace\s+[\w:]*\s*\{|extern\s+\"\"|using\s+namespace\b)", re.M),
 )
+_SPLICE = re.compile(r"\\[ \t]*\n")
 _OTHERS = re.compile(r"\b__global__\b|\b__device__\b")
 
 
@@ -54,7 +62,7 @@ class Cpp:
 
     def recognise(self, text: str) -> str | None:
         """Return the mark that shows the text to be C++: an include, a function with a body, a template."""
-        code = _STRIPPED.sub(lambda m: '""' if m[0].startswith('"') else " ", text)
+        code = _STRIPPED.sub(lambda m: '""' if m[0].startswith('"') else " ", _SPLICE.sub("", text))
         if _OTHERS.search(code):
             return None
         found = next((match for mark in _MARKS if (match := mark.search(code))), None)
@@ -82,11 +90,16 @@ class Cpp:
         return built
 
     def same(self, built: Built) -> bool:
-        """Whether the headers that the text includes are as they were."""
+        """Whether the headers that the text includes are as they were, and relative paths lead where they did."""
+        import os
+
         from rekernel import headers
 
-        rows = built.private.headers["headers"]
-        return (not rows["user"] and not rows["directories"]) or headers.valid(built.private.headers) is None
+        private = built.private
+        if private.headers is None or private.relative_to not in (None, os.getcwd()):
+            return False
+        rows = private.headers["headers"]
+        return (not rows["user"] and not rows["directories"]) or headers.valid(private.headers) is None
 
     def reusable(self, built: Built, live: Built) -> bool:
         """Whether a kept version is what its text would be compiled to now."""

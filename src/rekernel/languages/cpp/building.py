@@ -34,7 +34,7 @@ SCHEMA = 1
 UNIT = "kernel.cpp"
 """What the compiler calls a text. The user's name for it does not enter the key."""
 _SANITIZED = ("-fsanitize=integer-divide-by-zero,signed-integer-overflow",)
-_QUOTED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[^<\s]", re.M)
+_QUOTED = re.compile(r"(?:#|%:)\W*(?:include(?:_next)?|embed)\b(?![ \t]*<)|__has_(?:include|embed)")
 
 
 def _nothing() -> None:
@@ -45,14 +45,16 @@ def _nothing() -> None:
 class Private:
     """The language's own record of a version."""
 
-    headers: Mapping[str, Any]
-    """The user's headers, as they were read."""
+    headers: Mapping[str, Any] | None
+    """The user's headers, as they were read; None where one was written meanwhile, and nobody knows what was read."""
     unit: str
     """The text that was compiled, headers of ours left out."""
     command: tuple[str, ...]
     key: str
     entries: Sequence[Entry]
     """The kernels, with the names of their entry points."""
+    relative_to: str | None = None
+    """The current directory of the load, where a path of it is relative."""
     close: Callable[[], object] = _nothing
     """Removes the files of a debug build. It is called at the end of the process at the latest."""
 
@@ -90,7 +92,8 @@ def build(request: Request) -> Built:
                 file.write(artefact.data)
         library = load(artefact.data, request.kernel_id, path)
         functions = [_function(library, one, request, chosen) for one in found]
-        private = Private(_watched(kept["headers"]), text, artefact.command, artefact.key, found)
+        relative_to = os.getcwd() if chosen.relative or _relative(order, source) else None
+        private = Private(_watched(kept.get("headers")), text, artefact.command, artefact.key, found, relative_to)
         made = closing.pop_all()
         if place is not None and not files.kept():
             private.close = weakref.finalize(private, made.close)
@@ -135,7 +138,7 @@ def _reader_version() -> str:
 
     parts = [
         os.path.join(os.path.dirname(__file__), name)
-        for name in ("reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
+        for name in ("macros.py", "reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
     ]
     state = b""
     for path in parts:
@@ -169,9 +172,17 @@ def _obtain(request: Request, order: Order, text: str, name: str) -> Artefact:
         ) from None
 
 
-def _watched(headers: Mapping[str, Any]) -> Mapping[str, Any]:
+def _relative(order: Order, source: Source) -> bool:
+    """Return whether headers are looked up beside a file that is named from the current directory."""
+    return order.quote_dir is not None and source.filename is not None and not os.path.isabs(source.filename)
+
+
+def _watched(headers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return what `same` looks at for an unchanged load: the user's headers; the system's are trusted meanwhile."""
-    return {"headers": {"user": headers.get("user", ()), "directories": headers.get("directories", ())}}
+    if headers is None:
+        return None
+    trusted = [path for path, *_ in headers.get("system", ())]
+    return {"headers": {name: headers.get(name, ()) for name in ("user", "directories")} | {"trusted": trusted}}
 
 
 def _function(library: Any, entry: Entry, request: Request, chosen: options.Settings) -> Any:

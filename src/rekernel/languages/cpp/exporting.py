@@ -20,45 +20,54 @@ from typing import TYPE_CHECKING
 from rekernel.errors import JitError
 from rekernel.files import write_whole
 from rekernel.jit.export import name_of_module, python_include_dirs, stub, write_module
-from rekernel.languages.cpp import building, options
+from rekernel.languages.cpp import CPP, building, options
 from rekernel.languages.cpp.signature import from_json
+from rekernel.product import Beside
 from rekernel.pymodule import PythonModuleBuilder
-from rekernel.toolchain import Beside
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rekernel.kernel import Kernel
     from rekernel.languages import Built, Request
     from rekernel.languages.cpp.options import Settings
+    from rekernel.languages.cpp.signature import Entry
 
 __all__ = ["export"]
-
-_SUFFIXES = (".cpp", ".cc", ".cxx", ".hpp")
 
 
 def export(built: Built, request: Request, directory: Path, name: str | None) -> Path:
     """Write ``<name>`` as an importable module, ``<name>.pyi`` and the text into a directory; return the module."""
-    text, kernel_id = building.text_of(request.source), request.kernel_id
-    chosen = options.settings(request.source.options, text)
+    kernel_id = request.kernel_id
+    chosen = options.settings(request.source.options, building.text_of(request.source))
     if chosen.debug:
         raise JitError(
             f"{kernel_id!r} is loaded with debug=True, which is slow, runs in one thread and leaves a failed call by a "
             "jump; load it with debug=False, then export"
         )
-    entries = built.private.entries
-    kernels = [_told(entry.kernel, chosen) for entry in entries]
+    kernels = [_told(entry.kernel, chosen) for entry in built.private.entries]
     if not kernels:
         raise JitError(f"{kernel_id!r} has no kernels, so there is nothing to export")
-    chosen_name = name_of_module(name, kernel_id)
-    path, data = _place(directory, chosen_name, request), request.source.text.encode("utf-8", "surrogateescape")
+    module = name_of_module(name, kernel_id)
+    path, data = _place(directory, module, request), request.source.text.encode("utf-8", "surrogateescape")
     types = f"# {path.name}: {_digest(data)}\n{stub(kernels)}"
-    _must_not_lose(path, data, directory / f"{chosen_name}.pyi")
+    _must_not_lose(path, data, directory / f"{module}.pyi")
+    artefact = _compiled(request, built.private.entries, kernels, module, chosen)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_bytes() != data:  # the user's own file stays as it is
+        write_whole(path, data, 0o666)
+    return write_module(directory, module, artefact, types)
 
-    symbols = [entry.symbol for entry in entries]
-    own = PythonModuleBuilder().render_interface(kernels, chosen_name, symbols, nogil=chosen.nogil)
+
+def _compiled(
+    request: Request, entries: Sequence[Entry], kernels: Sequence[Kernel], module: str, chosen: Settings
+) -> bytes:
+    """Return the bytes of the module."""
+    text, symbols = building.text_of(request.source), [entry.symbol for entry in entries]
+    own = PythonModuleBuilder().render_interface(kernels, module, symbols, nogil=chosen.nogil)
     machine = tuple(flag for flag in chosen.flags if flag.startswith("-m"))  # else the module runs on this CPU alone
-    info = building._info(
-        building._jit(request).compiler_info, replace(chosen, flags=machine, linking=(), optlevel=None), None
-    )
+    settings = replace(chosen, flags=machine, linking=(), optlevel="2")
+    info = building._info(building._jit(request).compiler_info, settings, None)
     order, unit = building._order(request, text, chosen, None)
     order = replace(
         order, allow_undefined=True, flags=(*order.flags, "-DREKERNEL_HIDDEN=1"),
@@ -66,12 +75,8 @@ def export(built: Built, request: Request, directory: Path, name: str | None) ->
     )  # fmt: skip
     artefact = building._obtain(request, order, text, unit)
     if [from_json(row, text) for row in artefact.manifest["entries"]] != list(entries):
-        raise JitError(f"what {kernel_id!r} includes has changed during the export; load it again, then export")
-
-    directory.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_bytes() != data:  # the user's own file stays as it is
-        write_whole(path, data, 0o666)
-    return write_module(directory, chosen_name, artefact.data, types)
+        raise JitError(f"what {request.kernel_id!r} includes has changed meanwhile; load it again, then export")
+    return artefact.data
 
 
 def _told(kernel: Kernel, chosen: Settings) -> Kernel:
@@ -83,7 +88,7 @@ def _told(kernel: Kernel, chosen: Settings) -> Kernel:
 def _place(directory: Path, name: str, request: Request) -> Path:
     """Return where the text goes: with the suffix that the user's own file has."""
     suffix = os.path.splitext(request.source.filename or "")[1]
-    return directory / f"{name}{suffix if suffix.lower() in _SUFFIXES else '.cpp'}"
+    return directory / f"{name}{suffix if suffix.lower() in CPP.suffixes else '.cpp'}"
 
 
 def _digest(data: bytes) -> str:

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rekernel.compilerflags import absolute
+from rekernel.languages.cpp.macros import has_c_restrict
+
 __all__ = ["HELP", "Settings", "settings"]
 
 HELP: Mapping[str, str] = {
@@ -25,7 +28,6 @@ HELP: Mapping[str, str] = {
 _OPENMP = re.compile(
     r"^[ \t]*#[ \t]*(?:pragma[ \t]+omp\b|include[ \t]*[<\"]omp\.h[>\"])|\b_Pragma\s*\(\s*\"\s*omp\b", re.M
 )
-_RESTRICT = re.compile(r"[*\]]\s*(?:const\s+|volatile\s+)*restrict\b")
 _LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
 
 
@@ -44,6 +46,8 @@ class Settings:
     nogil: bool | None = None
     allow_alias: bool = False
     debug: bool = False
+    relative: bool = False
+    """Whether a path is relative to the current directory."""
 
 
 def settings(options: Mapping[str, Any], text: str) -> Settings:
@@ -53,15 +57,17 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
     flags = ["-DREKERNEL=1"]
     if allow_alias:
         flags += ["-Drestrict=", "-D__restrict=", "-D__restrict__="]
-    elif _RESTRICT.search(text):  # C's word; in C++ it is free for a function of the user's
+    elif has_c_restrict(text):
         flags.append("-Drestrict=__restrict__")
     if debug:
         flags += ["-DREKERNEL_DEBUG=1", "-D_GLIBCXX_ASSERTIONS=1"]
     else:
         flags.append("-DNDEBUG=1")  # an assert that fails would end the process
     compiling, linking = _parted(_words(options.get("flags")))
+    given = _paths(options.get("include_dirs"))
     return Settings(
-        include_dirs=_directories(options.get("include_dirs")),
+        include_dirs=_directories(given),
+        relative=not all(map(os.path.isabs, given)) or absolute(compiling) != [*compiling],
         flags=(*flags, *compiling, *(["-UNDEBUG"] if debug else [])),
         linking=linking,
         openmp=bool(_OPENMP.search(text)) if openmp is None else openmp,
@@ -112,15 +118,19 @@ def _parted(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(parts[0]), tuple(parts[1])
 
 
-def _directories(value: Any) -> tuple[str, ...]:
+def _paths(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str | os.PathLike):
         value = [value]
     try:
-        found = tuple(os.path.abspath(os.fspath(path)) for path in value)
+        return tuple(os.fsdecode(path) for path in value)
     except TypeError:
         raise TypeError(f"include_dirs= takes a list of paths, not {value!r}") from None
+
+
+def _directories(paths: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(map(os.path.abspath, paths))
     for path in found:
         if not os.path.isdir(path):
             raise ValueError(f"include_dirs= names {path!r}, which is no directory")

@@ -6,22 +6,22 @@ What a type is, through ``using``, headers and macros, only the compiler knows; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-__all__ = ["Argument", "Candidate", "Reading", "read"]
+from rekernel.languages.cpp.macros import changed_after, restored, written_out
 
-_RESTRICT = re.compile(r"\b(?:restrict|__restrict__|__restrict)\b")
+__all__ = ["Argument", "Candidate", "Reading", "Walk", "function_declarator", "name_in", "read", "storage"]
+
+_RESTRICT = re.compile(r"\b\w*restrict(?:__)?\b", re.I)  # a header may call it MY_RESTRICT
 _NAMES_RESTRICT = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\b(?!\().*\b(?:restrict|__restrict__|__restrict)\b"
-    r"|\busing\s+(?P<alias>\w+)\s*=[^;]*\b(?:restrict|__restrict__|__restrict)\b"
+    r"\busing\s+(?P<alias>\w+)\s*=[^;]*\b(?:restrict|__restrict__|__restrict)\b"
     r"|\btypedef\b[^;]*\b(?:restrict|__restrict__|__restrict)\s+(?P<typedef>\w+)\s*;",
     re.M,
 )
 _COMMENT_MARK = re.compile(r"^[ \t]*(?:/\*+!?<?|\*+/|\*(?!/)|//[/!]*<?)[ \t]?|[ \t]*\*+/[ \t]*$", re.M)
-_LAST_WORD = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$")
 _HELPERS = frozenset({"static", "inline", "constexpr", "consteval"})
 
 
@@ -32,6 +32,8 @@ class Argument:
     name: str
     text: str
     restrict: bool
+    default: bool = False
+    """Whether a call may leave it out."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,20 @@ class Candidate:
     conditions: tuple[str, ...] = ()
     """The preprocessor lines that it stands under: ``#ifdef FAST``, ``#else``."""
     form: str = ""
-    """A typedef of its type called ``REKERNEL_TYPE``, where its name alone does not say which function it is."""
+    """A typedef of its type called ``REKERNEL_TYPE``."""
+    instance: str = ""
+    """The arguments with which it is instantiated from a template: ``<double, 3>``."""
+    overloaded: bool = False
+    """Whether its name alone does not say which function it is."""
+    fewer: bool = False
+    """A call that leaves out the arguments behind these, which have defaults."""
     returns: str = ""
     """The type of its result, as the text spells it; empty where it is a pointer or told later (``auto``)."""
 
     @property
     def path(self) -> str:
         """The name from the outermost namespace."""
-        return "::".join(["", *self.scope, self.name])
+        return "::".join(["", *self.scope, self.name]) + self.instance
 
 
 @dataclass
@@ -77,23 +85,32 @@ def _parser() -> Any:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 
-def read(text: str) -> Reading:
+def read(text: str, walk: Callable[[str, Any], Walk] | None = None) -> Reading:
     """Return the functions of a text that may be kernels, in its order. Never raises."""
+    text = written_out(text)
     tree = _parser().parse(text.encode("utf-8", "surrogatepass"))
-    walk = _Walk(text, tree.root_node)
-    walk.inside(tree.root_node, (), ())
-    if tree.root_node.has_error:
-        walk.reading.wrong_line = _first_error(tree.root_node)
-    return walk.finished()
+    try:
+        walking = (walk or Walk)(text, tree.root_node)
+        walking.inside(tree.root_node, (), ())
+        if tree.root_node.has_error:
+            walking.reading.wrong_line = _first_error(tree.root_node)
+        return walking.finished()
+    except RecursionError:  # hundreds of levels of nesting, which no compiler takes either
+        return Reading(wrong_line=1)
 
 
-class _Walk:
+class Walk:
+    """Goes through a tree and says what may be a kernel."""
+
     def __init__(self, text: str, root: Any) -> None:
         self.reading = Reading()
         self.classes = {_text(name) for name in _class_names(root)}
         """By whose name a function is a method: ``void Grid::step() {}``."""
         self.templates: dict[str, tuple[list[Argument], str | None]] = {}
         self.promised = {name for match in _NAMES_RESTRICT.finditer(text) for name in match.groups() if name}
+        self.changed = changed_after(text)
+        self.helpers: set[tuple[tuple[str, ...], str, int]] = set()
+        """Scope, name and number of parameters of functions that are declared static or inline before."""
         self.found: list[tuple[Candidate, Any, bool]] = []
 
     def inside(self, node: Any, scope: tuple[str, ...], conditions: tuple[str, ...]) -> None:
@@ -122,34 +139,56 @@ class _Walk:
             self.template(node, scope, conditions)
         elif kind == "template_instantiation":
             self.instantiation(node, scope, conditions)
+        elif kind == "declaration":
+            self.declaration(node, scope, conditions)
 
     def conditional(self, node: Any, scope: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-        """Look into the branches of an ``#if``: which one is compiled, the same lines will say after the text."""
-        passed = conditions
+        """Look into the branches of an ``#if``: which one is compiled, the same lines will say after the text.
+
+        They will not where one of their macros has changed until then, as that of an include guard: then nothing is
+        said of the branches, and the compiler refuses what is not there.
+        """
+        branches = []
         while node is not None:
-            alternative = node.child_by_field_name("alternative")
-            lines = _text(node).split("\n")
-            line, rest = lines[0], lines[1:]
-            while line.endswith("\\") and rest:
-                line = line[:-1] + rest.pop(0)
-            passed = (*passed, line.strip())
-            for child in node.children:
-                if alternative is None or child.id != alternative.id:
+            branches.append((node, _text(node).split("\n", 1)[0].strip()))
+            node = node.child_by_field_name("alternative")
+        lasting = all(
+            self.changed.get(word, 0) <= branch.start_point[0] + 1
+            for branch, line in branches
+            for word in re.findall(r"\w+", line)
+        )
+        passed = conditions
+        inside = {branch.id for branch, _line in branches}
+        for branch, line in branches:
+            passed = (*passed, line) if lasting else conditions
+            for child in branch.children:
+                if child.id not in inside:
                     self.one(child, scope, passed)
-            node = alternative
+
+    def declaration(self, node: Any, scope: tuple[str, ...], conditions: tuple[str, ...]) -> None:
+        declarator = function_declarator(node.child_by_field_name("declarator"))
+        if declarator is None:
+            return
+        if any(c.is_missing for c in node.children):  # one of several heads, before #else or #endif; the body follows
+            self.function(node, scope, conditions)
+        elif self.is_helper(node) and (name := name_in(declarator.child_by_field_name("declarator"))[0]) is not None:
+            self.helpers.add((scope, name, len(self.arguments(declarator))))
 
     def function(
         self, node: Any, scope: tuple[str, ...], conditions: tuple[str, ...], *, special: bool = False
     ) -> None:
-        declarator = _function_declarator(node.child_by_field_name("declarator"))
+        declarator = function_declarator(node.child_by_field_name("declarator"))
         if declarator is None or any(
             c.type in ("delete_method_clause", "default_method_clause") for c in node.children
         ):
             return
-        if any(_text(c) in _HELPERS for c in node.children if c.type in ("storage_class_specifier", "type_qualifier")):
+        if self.is_helper(node):
             return
-        name, inner = _name(declarator.child_by_field_name("declarator"))
+        name, inner = name_in(declarator.child_by_field_name("declarator"))
         if name is None or self.classes.intersection(inner):
+            return
+        if any(_type(c) == "placeholder_type_specifier" for c in _parameters(declarator)):  # f(auto x)
+            self.reading.skipped.setdefault(name, _never_asked_for(name))
             return
         if name == "main" and not scope:
             self.reading.skipped["main"] = "main is the entry of a program, not a kernel"
@@ -164,27 +203,25 @@ class _Walk:
         if parameters is not None and parameters.named_child_count == 0:  # template <> void f<float>(...)
             self.function(function, scope, conditions, special=True)
             return
-        declarator = _function_declarator(function.child_by_field_name("declarator"))
-        name = None if declarator is None else _name(declarator.child_by_field_name("declarator"))[0]
+        declarator = function_declarator(function.child_by_field_name("declarator"))
+        name = None if declarator is None else name_in(declarator.child_by_field_name("declarator"))[0]
         if declarator is None or name is None:
             return
         self.templates.setdefault(name, (self.arguments(declarator), _doc(node)))
-        if not any(
-            _text(c) in _HELPERS for c in function.children if c.type in ("storage_class_specifier", "type_qualifier")
-        ):
-            self.reading.skipped.setdefault(
-                name,
-                f"{name} is a template, and none of its types is asked for; add a line such as "
-                f"template void {name}<float>(...); for each",
-            )
+        if not self.is_helper(function):
+            self.reading.skipped.setdefault(name, _never_asked_for(name))
 
     def instantiation(self, node: Any, scope: tuple[str, ...], conditions: tuple[str, ...]) -> None:
-        declarator = _function_declarator(node.child_by_field_name("declarator"))
+        declarator = function_declarator(node.child_by_field_name("declarator"))
         if declarator is None:
             return
-        name, inner = _name(declarator.child_by_field_name("declarator"))
+        name, inner = name_in(declarator.child_by_field_name("declarator"))
         if name is not None:
             self.add(node, name, (*scope, *inner), conditions, self.arguments(declarator), declarator, True)
+
+    def is_helper(self, node: Any) -> bool:
+        """Whether a definition or declaration says that a function is for this text alone."""
+        return not _HELPERS.isdisjoint(storage(node))
 
     def add(
         self, node: Any, name: str, scope: tuple[str, ...], conditions: tuple[str, ...], arguments: list[Argument],
@@ -200,6 +237,7 @@ class _Walk:
                     mine.name if not mine.name.startswith("arg") else base.name,
                     mine.text,
                     mine.restrict or base.restrict,
+                    base.default,
                 )
                 for mine, base in zip(arguments, known, strict=True)
             ]
@@ -208,7 +246,8 @@ class _Walk:
         if outer is not None and outer.type in ("template_declaration", "linkage_specification"):
             doc = _doc(outer) or doc
         made = Candidate(
-            name, scope, line, tuple(arguments), _doc(node) or doc, conditions, returns=_returned(node, declarator)
+            name, scope, line, tuple(arguments), _doc(node) or doc, conditions, returns=_returned(node, declarator),
+            instance=_instance(declarator) if special else "",
         )
         self.found.append((made, node, special))
 
@@ -220,27 +259,50 @@ class _Walk:
             text = _without_default(node)
             if text == "void":
                 continue
-            name = _declared(node.child_by_field_name("declarator")) or f"arg{len(found)}"
-            if name in self.promised and (last := _LAST_WORD.search(text)) is not None:
-                name = last[1]  # a macro stood where the reader took the name to be
-            words = set(re.findall(r"\w+", text))
-            found.append(Argument(name, text, bool(_RESTRICT.search(text) or words & self.promised)))
+            name, text = _parameter_name(node, text, f"arg{len(found)}")
+            words = re.findall(r"\w+", text.removesuffix(name))
+            promised = any(map(_RESTRICT.fullmatch, words)) or not self.promised.isdisjoint(words)
+            found.append(Argument(name, text, promised, node.type == "optional_parameter_declaration"))
         return found
 
     def finished(self) -> Reading:
-        paths: dict[tuple[str, ...], int] = {}
-        for one, _node, _special in self.found:
-            paths[(*one.scope, one.name)] = paths.get((*one.scope, one.name), 0) + 1
-        for one, node, special in self.found:
-            overloaded = special or paths[(*one.scope, one.name)] > 1 or one.name in self.templates
-            form = _typedef(node) if overloaded else ""
+        found = [one for one in self.found if (one[0].scope, one[0].name, len(one[0].arguments)) not in self.helpers]
+        paths = [one.path for one, _node, _special in found]
+        several = {path for path in paths if paths.count(path) > 1}
+        made: dict[Candidate, None] = {}
+        for one, node, special in found:
+            overloaded = special or one.path in several or one.name in self.templates
             self.reading.skipped.pop(one.name, None)
-            self.reading.candidates.append(replace(one, form=form))
+            one = replace(one, form=_typedef(node), overloaded=overloaded)
+            made[one] = None
+            count = len(one.arguments)
+            while count and one.arguments[count - 1].default:
+                count -= 1
+                made[replace(one, arguments=one.arguments[:count], fewer=True)] = None
+        self.reading.candidates = list(made)
         return self.reading
 
 
 def _text(node: Any) -> str:
-    return str(node.text.decode("utf-8", "surrogatepass"))
+    return restored(node.text.decode("utf-8", "surrogatepass"))
+
+
+def _type(node: Any) -> str | None:
+    kind = node.child_by_field_name("type")
+    return None if kind is None else str(kind.type)
+
+
+def storage(node: Any) -> set[str]:
+    """Return the words such as ``static`` before a definition or declaration."""
+    kinds = ("storage_class_specifier", "type_qualifier")
+    return {_text(child) for child in node.children if child.type in kinds}
+
+
+def _never_asked_for(name: str) -> str:
+    return (
+        f"{name} is a template, and none of its types is asked for; add a line such as "
+        f"template void {name}<float>(...); for each"
+    )
 
 
 _HOLDERS = frozenset(
@@ -261,19 +323,19 @@ def _class_names(node: Any) -> Iterator[Any]:
             yield from _class_names(child)
 
 
-def _function_declarator(node: Any) -> Any:
+def function_declarator(node: Any) -> Any:
     """Return the declarator with the parameters, inside of those for a returned pointer or reference."""
     while node is not None and node.type != "function_declarator":
         inner = node.child_by_field_name("declarator")
         if inner is None and node.type in ("reference_declarator", "attributed_declarator", "parenthesized_declarator"):
             inner = next((c for c in node.named_children if c.type.endswith("declarator")), None)
         node = inner
-    if node is not None and (inner := _function_declarator(node.child_by_field_name("declarator"))) is not None:
+    if node is not None and (inner := function_declarator(node.child_by_field_name("declarator"))) is not None:
         return inner
     return node
 
 
-def _name(node: Any) -> tuple[str | None, tuple[str, ...]]:
+def name_in(node: Any) -> tuple[str | None, tuple[str, ...]]:
     """Return the name of a function, and the scopes that it is written with."""
     scopes: list[str] = []
     while node is not None:
@@ -295,6 +357,12 @@ def _name(node: Any) -> tuple[str | None, tuple[str, ...]]:
     return None, ()
 
 
+def _instance(node: Any) -> str:
+    while node is not None and node.type != "template_function":
+        node = node.child_by_field_name("name" if node.type == "qualified_identifier" else "declarator")
+    return "" if node is None else _one_line(_pieces(node.child_by_field_name("arguments"), {}, frozenset()))
+
+
 def _parameters(declarator: Any) -> list[Any]:
     node = declarator.child_by_field_name("parameters")
     return [] if node is None else [c for c in node.children if c.type not in ("(", ")", ",", "comment")]
@@ -314,6 +382,17 @@ def _declared(node: Any) -> str | None:
     return None
 
 
+def _parameter_name(node: Any, text: str, otherwise: str) -> tuple[str, str]:
+    """Return the name and the text of a parameter, of which the parser may have made two nodes because of a macro."""
+    name = _declared(node.child_by_field_name("declarator"))
+    before, after = node.prev_sibling, node.next_sibling
+    if after is not None and after.type == "ERROR" and _text(after).isidentifier():
+        return _text(after), f"{text} {_text(after)}"  # double* RESTRICT x
+    if name is None and before is not None and before.type == "ERROR" and text.isidentifier():
+        return text, f"{_text(before)} {text}"  # ARRAY(2) x
+    return name or otherwise, text
+
+
 def _pieces(node: Any, replaced: dict[int, str], left_out: frozenset[str]) -> Iterator[str]:
     """Return the text of a node on one line, some of its parts replaced, comments left out."""
     if node.id in replaced:
@@ -328,7 +407,7 @@ def _pieces(node: Any, replaced: dict[int, str], left_out: frozenset[str]) -> It
 
 
 def _one_line(pieces: Iterator[str]) -> str:
-    return " ".join(" ".join(pieces).replace("\\\n", " ").split())
+    return " ".join(" ".join(pieces).split())
 
 
 def _without_default(node: Any) -> str:
@@ -358,7 +437,7 @@ def _returned(node: Any, declarator: Any) -> str:
 
 def _typedef(node: Any) -> str:
     """Return a typedef of a function's type, from the text of its definition or explicit instantiation."""
-    declarator = _function_declarator(node.child_by_field_name("declarator"))
+    declarator = function_declarator(node.child_by_field_name("declarator"))
     name = declarator.child_by_field_name("declarator")
     replaced = {name.id: "REKERNEL_TYPE"}
     for parameter in _parameters(declarator):

@@ -27,6 +27,8 @@ _REASONS = {
     5: "NumPy has no such number on every machine: use a type of <cstdint>, float or double",
     6: "an enumeration cannot be passed: use an integer",
     7: "this type cannot be passed; scalars, pointers to numbers and rekernel::Array can",
+    8: "a kernel on a device takes no references: pass it by value",
+    9: "an array without axes cannot be passed to a device: use a pointer",
 }
 
 

@@ -94,13 +94,22 @@ GUARD_LINE = 1_000_001
 
 def _general(one: Candidate, number: int, mark: str) -> str:
     address, before = f"&{one.path}", ""
-    if one.form:
+    if one.overloaded:
         opened = "".join(f"namespace {name} {{ " for name in one.scope)
         named = one.form.replace("REKERNEL_TYPE", f"rekernel_type_{number}")
         before = f"{opened}{named}{' }' * len(one.scope)} "
         scope = "::".join(["", *one.scope, ""])
         address = f"static_cast<{scope}rekernel_type_{number} *>({address})"
+    if one.fewer:
+        made = f"rekernel_entry::rekernel_fewer<{len(one.arguments)}>({address}, {_passing(one)})"
+        before += f"static constexpr auto rekernel_fewer_{number} = {made}; "
+        address = f"rekernel_fewer_{number}"
     return f'{before}REKERNEL_ENTRY_POINT({entry_symbol(one, number)}, {number}, "{mark}", {address})\n'
+
+
+def _passing(one: Candidate) -> str:
+    """Return a function that calls another with fewer arguments than it has parameters."""
+    return f"[](auto... rekernel_given) {{ return {one.path}(rekernel_given...); }}"
 
 
 def _plain(one: Candidate, number: int, types: tuple[Spelled, ...]) -> str:
@@ -112,7 +121,7 @@ def _plain(one: Candidate, number: int, types: tuple[Spelled, ...]) -> str:
     store = result.taken or "REKERNEL_NO_RESULT"
     return (
         f"REKERNEL_PLAIN_ENTRY({entry_symbol(one, number)}, {result.text}, ({', '.join(p.text for p in parameters)}), "
-        f"{store}, ({', '.join(given)}), &{one.path})\n"
+        f"{store}, ({', '.join(given)}), {_passing(one) if one.fewer else f'&{one.path}'})\n"
     )
 
 

@@ -24,7 +24,7 @@ from rekernel.languages.taichi.package import LOCK
 from rekernel.source import Source
 
 _MARK = re.compile(
-    r"^[ \t]*(@[ \t]*(?:\w+\.)?(?:kernel|func|real_func|pyfunc|data_oriented)\b|"
+    r"^[ \t]*(@[ \t]*(?!(?:ps|pystencils)\.)(?:\w+\.)?(?:kernel|func|real_func|pyfunc|data_oriented)\b|"
     r"(?:import|from)[ \t]+(?:taichi|quadrants|taichi_forge)\b)",
     re.MULTILINE,
 )

@@ -1,0 +1,48 @@
+"""Which just-in-time compiler a kernel's target needs: the one place where one for GPUs comes in."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+from rekernel.errors import ToolchainError
+from rekernel.languages.stencil.options import Settings
+
+__all__ = ["jit_for", "restrict_word"]
+
+
+@cache
+def default_jit() -> Any:
+    """Return the compiler of loaders that were made without one."""
+    from rekernel.jit.cpu import CpuJit
+
+    return CpuJit()
+
+
+def jit_for(target: Any, settings: Settings, given: Any, title: str) -> Any:
+    """Return what compiles for a target of pystencils. `given` is the JIT of the text or of its loader, or None."""
+    if not target.is_cpu():
+        return _gpu(target, given, title)
+    jit = given if given is not None else default_jit()
+    if not hasattr(jit, "compiler_info") or (settings.march, settings.optlevel, settings.flags) == (None, None, ()):
+        return jit
+    info = settings.compiler(jit.compiler_info)
+    return type(jit)(info, jit.objcache, module_builder=jit.module_builder, emit_warnings=jit.emit_warnings)
+
+
+def _gpu(target: Any, given: Any, title: str) -> Any:
+    made = getattr(importlib.import_module("rekernel.jit"), "CupyJit", None)
+    if made is None:
+        raise ToolchainError(
+            f"{title} is made for {target.name}, and this rekernel has no just-in-time compiler for GPUs: that needs "
+            "the extra rekernel[cuda12] or rekernel[cuda13]; for a CPU, leave the target out of the config\n"
+            "to see what is there: python -m rekernel doctor"
+        )
+    return given if isinstance(given, made) else made()
+
+
+def restrict_word(jit: Any, settings: Settings) -> str:
+    """Return the compiler's word for an array that no other overlaps, or nothing where overlap is allowed."""
+    info = getattr(jit, "compiler_info", None)
+    return "" if settings.allow_alias else str(info.restrict_qualifier()) if info is not None else "__restrict__"
