@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import re
 from dataclasses import dataclass
 
@@ -279,7 +280,7 @@ def outcome(dtype, number):
         return dtype.type(number) if low <= number <= high else ValueError
     with np.errstate(all="ignore"):
         value = dtype.type(number)
-    return ValueError if np.isfinite(number) and not np.isfinite(value) else value
+    return ValueError if cmath.isfinite(number) and not np.isfinite(value) else value
 
 
 @settings(max_examples=MANY)

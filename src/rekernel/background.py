@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,22 @@ if TYPE_CHECKING:
     from rekernel.loader import KernelLoader
 
 
+@dataclass(eq=False)
+class Running:
+    """A build on its way."""
+
+    thread: threading.Thread
+    done: threading.Event
+    """What to wait for: after Ctrl-C in `Thread.join`, Python up to 3.12 takes the thread for one that has ended."""
+    process: int = field(default_factory=os.getpid)
+    """A forked child has no such thread."""
+
+
 class Background:
     """Builds that run on threads of their own: last started wins."""
 
     def __init__(self) -> None:
-        self.running: dict[str, threading.Thread] = {}
+        self.running: dict[str, Running] = {}
         self.errors: dict[str, BaseException] = {}
         self.tickets: dict[str, int] = {}
 
@@ -48,10 +61,13 @@ class Background:
                     self.errors[kernel_id] = error
                     if live.current is None:
                         live.removed = f"its build failed: {first_line(error)}"
+            finally:
+                done.set()
 
         self.errors.pop(kernel_id, None)
+        done = threading.Event()
         thread = threading.Thread(target=work, name=f"rekernel build {kernel_id}", daemon=True)
-        self.running[kernel_id] = thread
+        self.running[kernel_id] = Running(thread, done)
         thread.start()
         return live.module
 
@@ -64,13 +80,13 @@ class Background:
         """Wait for builds; see ``KernelLoader.wait``."""
         deadline = None if timeout is None else time.monotonic() + timeout
         for name in [kernel_id] if kernel_id is not None else list(self.running):
-            thread = self.running.get(name)
-            if thread is None or thread is threading.current_thread():  # a callback of the build itself
+            build = self.running.get(name)
+            if build is None or build.thread is threading.current_thread():  # a callback of the build itself
                 continue
-            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-            if thread.is_alive():
+            rest = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if build.process == os.getpid() and not build.done.wait(rest):
                 raise TimeoutError(f"{name} is still being built after {timeout} s")
-            if self.running.get(name) is thread:
+            if self.running.get(name) is build:
                 self.running.pop(name, None)
             error = self.errors.pop(name, None)
             if error is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Included", "scan"]
@@ -32,12 +32,14 @@ class Included:
     """Of each, the file and line that include it first; the text itself goes by its name."""
     missing: list[str] = field(default_factory=list)
     """Names that are in no directory: headers of CUDA, or mistakes."""
+    shadowed: set[str] = field(default_factory=set)
+    """Names of which the compiler would have a text from us, and the user has a file."""
     exact: bool = True
     """False where a macro names a header: nobody knows what is read, and the result is not kept."""
 
 
 def scan(
-    text: str, name: str, directory: str | None, include_dirs: Sequence[str], known: Collection[str] | Mapping[str, str]
+    text: str, name: str, directory: str | None, include_dirs: Sequence[str], known: Collection[str]
 ) -> Included:
     """Return what a text may include, directly or through other headers.
 
@@ -50,15 +52,15 @@ def scan(
     while todo:
         file, place, code = todo.pop(0)
         for header, quoted, line in _includes(code, found):
-            if header in known:
-                continue
             places = [*([place] if quoted and place is not None else []), *include_dirs]
             paths = [path for each in places if os.path.isfile(path := os.path.join(each, header))]
             if os.path.isabs(header) and os.path.isfile(header):
                 paths = [header]
             if not paths:
-                found.missing += [header] if header not in found.missing else []
+                found.missing += [header] if header not in known and header not in found.missing else []
                 continue
+            if header in known:
+                found.shadowed.add(header)
             path = paths[0]
             if path in done:
                 continue
@@ -80,10 +82,10 @@ def _includes(code: str, found: Included) -> list[tuple[str, bool, int]]:
         return []
     rows: list[tuple[str, bool, int]] = []
     for match in _INCLUDE.finditer(spliced):
-        if match["other"] is not None:
+        kind = match.lastgroup or ""
+        if kind == "other":
             found.exact = found.exact and match["start"] is None
-            continue
-        header = match["quoted"] or match["angled"]
-        # With spliced lines before it the number is a little too small; it is shown, and nothing depends on it.
-        rows.append((header, match["quoted"] is not None, spliced.count("\n", 0, match.start("quoted" if match["quoted"] else "angled")) + 1))
+        else:
+            # With spliced lines before it the number is a little too small; it is shown, and nothing depends on it.
+            rows.append((match[kind], kind == "quoted", spliced.count("\n", 0, match.start(kind)) + 1))
     return rows

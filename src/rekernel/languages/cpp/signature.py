@@ -14,7 +14,7 @@ from rekernel.kernel import Kernel, Parameter, Slot
 from rekernel.languages.cpp.reading import Argument, Candidate
 from rekernel.languages.cpp.unit import Plan, entry_symbol
 
-__all__ = ["Entry", "entries", "from_json", "to_json"]
+__all__ = ["Entry", "dtype_of", "entries", "from_json", "records_in", "to_json"]
 
 _UNSUPPORTED, _SCALAR, _POINTER, _ARRAY, _NESTED, _VOID = range(6)
 _PART = struct.Struct("=10i")
@@ -46,7 +46,7 @@ def entries(data: bytes, mark: str, candidates: Sequence[Candidate], plan: Plan)
     skipped: dict[str, str] = {}
     records = {number: [one.part for one in types] for number, types in plan.items() if types is not None}
     if len(records) < len(plan):
-        records |= _records(data, mark.encode("ascii"))
+        records |= records_in(data, mark)
     for number, candidate in enumerate(candidates):
         if number not in records:
             continue
@@ -59,7 +59,9 @@ def entries(data: bytes, mark: str, candidates: Sequence[Candidate], plan: Plan)
     return found, {name: why for name, why in skipped.items() if all(e.kernel.name != name for e in found)}
 
 
-def _records(data: bytes, mark: bytes) -> dict[int, list[tuple[int, ...]]]:
+def records_in(data: bytes, marker: str) -> dict[int, list[tuple[int, ...]]]:
+    """Return the records in compiled bytes: for each number the result's part, then those of the parameters."""
+    mark = marker.encode("ascii")
     records: dict[int, list[tuple[int, ...]]] = {}
     at = data.find(mark)
     while at >= 0:
@@ -93,7 +95,7 @@ def _kernel(candidate: Candidate, parts: Sequence[tuple[int, ...]]) -> Kernel:
     named = candidate.arguments if len(candidate.arguments) == len(arguments) else _unnamed(len(arguments))
     parameters = [_parameter(a, part) for a, part in zip(_unique(named), arguments, strict=True)]
     slots = [slot for parameter in parameters for slot in _slots(parameter)]
-    returns = None if result[0] == _VOID else _dtype(result)
+    returns = None if result[0] == _VOID else dtype_of(result)
     return Kernel(
         candidate.name, tuple(parameters), "cpp", doc=candidate.doc, returns=returns, line=candidate.line,
         slots=tuple(slots), function="::".join([*candidate.scope, candidate.name]),
@@ -105,7 +107,8 @@ def _unique(arguments: Sequence[Argument]) -> list[Argument]:
     return [a if names.count(a.name) == 1 else replace(a, name=f"arg{i}") for i, a in enumerate(arguments)]
 
 
-def _dtype(part: tuple[int, ...]) -> str:
+def dtype_of(part: tuple[int, ...]) -> str:
+    """Return NumPy's name of a scalar or element."""
     code, size = chr(part[1]), part[2]
     if code == "b":
         return "bool"
@@ -114,7 +117,7 @@ def _dtype(part: tuple[int, ...]) -> str:
 
 def _parameter(argument: Argument, part: tuple[int, ...]) -> Parameter:
     form, _code, _size, rank, written, restricted, *extents = part
-    dtype = _dtype(part)
+    dtype = dtype_of(part)
     if form == _SCALAR:
         return Parameter(argument.name, "scalar", dtype=dtype)
     promised = bool(restricted) or argument.restrict

@@ -19,7 +19,10 @@ from collections.abc import Mapping, Sequence
 from rekernel.languages.cpp.reading import Candidate
 from rekernel.languages.cpp.spelled import GUARD, Spelled
 
-__all__ = ["OWN", "Plan", "entry_symbol", "header", "header_digest", "header_path", "marker", "own_headers", "render"]
+__all__ = [
+    "OWN", "Plan", "depth", "entry_symbol", "header", "header_digest", "header_path", "marker", "named", "own_headers",
+    "render",
+]  # fmt: skip
 
 OWN = "rekernel entry points"
 """What a compiler calls our own lines; their numbers are those of the candidates, from 1."""
@@ -84,7 +87,7 @@ def render(text: str, candidates: Sequence[Candidate], plan: Plan) -> str:
         parts += [f"{condition}\n" for condition in one.conditions]
         parts.append(f'#line {number + 1} "{OWN}"\n')
         parts.append(_general(one, number, mark) if types is None else _plain(one, number, types))
-        parts.append("#endif\n" * _depth(one.conditions))
+        parts.append("#endif\n" * depth(one.conditions))
     return "".join(parts)
 
 
@@ -92,7 +95,8 @@ GUARD_LINE = 1_000_001
 """More than a text has functions."""
 
 
-def _general(one: Candidate, number: int, mark: str) -> str:
+def named(one: Candidate, number: int) -> tuple[str, str]:
+    """Return what has to be declared before, and the address of a function, also where others have its name."""
     address, before = f"&{one.path}", ""
     if one.overloaded:
         opened = "".join(f"namespace {name} {{ " for name in one.scope)
@@ -100,6 +104,11 @@ def _general(one: Candidate, number: int, mark: str) -> str:
         before = f"{opened}{named}{' }' * len(one.scope)} "
         scope = "::".join(["", *one.scope, ""])
         address = f"static_cast<{scope}rekernel_type_{number} *>({address})"
+    return before, address
+
+
+def _general(one: Candidate, number: int, mark: str) -> str:
+    before, address = named(one, number)
     if one.fewer:
         made = f"rekernel_entry::rekernel_fewer<{len(one.arguments)}>({address}, {_passing(one)})"
         before += f"static constexpr auto rekernel_fewer_{number} = {made}; "
@@ -125,5 +134,6 @@ def _plain(one: Candidate, number: int, types: tuple[Spelled, ...]) -> str:
     )
 
 
-def _depth(conditions: Sequence[str]) -> int:
+def depth(conditions: Sequence[str]) -> int:
+    """Return how many ``#endif`` the lines of a function need."""
     return sum(condition.lstrip("# \t").startswith("if") for condition in conditions)

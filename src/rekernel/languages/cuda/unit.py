@@ -11,23 +11,31 @@ lines call ``rekernel_at_0`` and so on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import count
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 from rekernel.languages.cpp import unit as cpp
 from rekernel.languages.cpp.reading import Candidate
 from rekernel.languages.cpp.unit import OWN, entry_symbol, header_path, marker
 from rekernel.languages.cuda.reading import Variable
 
-__all__ = ["HEADERS", "OWN", "address", "header", "render"]
+__all__ = ["HEADER", "OWN", "address", "headers", "render"]
 
-HEADERS = ("cuda.hpp", "abi.hpp", "array.hpp", "entry.hpp", "cudachecks.hpp")
-"""Those of ours that a unit reads."""
+HEADER = "rekernel/cuda.hpp"
+"""What comes before every text."""
+_HEADERS = ("cuda.hpp", "abi.hpp", "array.hpp", "entry.hpp", "cudachecks.hpp")
+_OWN_INCLUDE = re.compile(r'#include "(\w+\.hpp)"')
 
 
-def header() -> str:
-    """Return the path of the header that comes before every text."""
-    return header_path("cuda.hpp")
+@cache
+def headers() -> Mapping[str, str]:
+    """Return the texts of our own headers, by the names in their ``#include``: NVRTC need not read a file."""
+    found = {}
+    for name in _HEADERS:
+        with open(header_path(name), encoding="utf-8") as file:
+            found[f"rekernel/{name}"] = _OWN_INCLUDE.sub(r"#include <rekernel/\1>", file.read())
+    return found
 
 
 def address(number: int) -> str:
@@ -45,7 +53,7 @@ def render(
     """
     mark = marker(text)
     parts = [f"{text}\n//\n"]
-    for number, one in zip(count(), [*kernels, *variables]):
+    for number, one in enumerate([*kernels, *variables]):
         if numbers is not None and number not in numbers:
             continue
         parts += [f"{condition}\n" for condition in one.conditions]
