@@ -1,7 +1,7 @@
 """Image filters on whole images, crops, flips and channels, without a copy of any of them.
 
-    python filter.py --size 384 --out filtered.png
-    python filter.py --image photo.jpg --out filtered.png
+python filter.py --size 384 --out filtered.png
+python filter.py --image photo.jpg --out filtered.png
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def main(argv: list[str] | None = None) -> np.ndarray:
     censored = image.copy()
     window = np.s_[height // 4 : height // 2, width // 3 : 2 * width // 3]
     module.blur(censored[window], image[window], 3 * options.radius)
-    print(f"blurred in a window only: {np.count_nonzero((censored != image).any(axis=2))} of {height * width} pixels changed")
+    print(
+        f"blurred in a window only: {np.count_nonzero((censored != image).any(axis=2))} of {height * width} pixels changed"
+    )
     green = image.copy()
     module.blur(green[..., 1:2], image[..., 1:2], options.radius)
     print(f"blurred in green only: {(green != image).sum(axis=(0, 1)).tolist()} values changed")

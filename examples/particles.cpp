@@ -13,14 +13,15 @@ void kick(rekernel::RestrictArray<double, 2> v, Points x, Masses m, double dt) {
     const int64_t n = x.shape(0);
     #pragma omp parallel for
     for (int64_t i = 0; i < n; ++i) {
-        double a[3] = {0, 0, 0};
+        double ax = 0, ay = 0, az = 0;
+        #pragma omp simd reduction(+ : ax, ay, az)
         for (int64_t j = 0; j < n; ++j) {  // j == i adds nothing: its distance is 0
-            double d[3] = {x(j, 0) - x(i, 0), x(j, 1) - x(i, 1), x(j, 2) - x(i, 2)};
-            double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + softening * softening;
+            double dx = x(j, 0) - x(i, 0), dy = x(j, 1) - x(i, 1), dz = x(j, 2) - x(i, 2);
+            double r2 = dx * dx + dy * dy + dz * dz + softening * softening;
             double pull = G * m(j) / (r2 * std::sqrt(r2));
-            for (int axis = 0; axis < 3; ++axis) a[axis] += pull * d[axis];
+            ax += pull * dx, ay += pull * dy, az += pull * dz;
         }
-        for (int axis = 0; axis < 3; ++axis) v(i, axis) += dt * a[axis];
+        v(i, 0) += dt * ax, v(i, 1) += dt * ay, v(i, 2) += dt * az;
     }
 }
 
@@ -46,8 +47,8 @@ double potential(Points x, Masses m) {
     #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 16)
     for (int64_t i = 0; i < x.shape(0); ++i)
         for (int64_t j = 0; j < i; ++j) {
-            double d[3] = {x(j, 0) - x(i, 0), x(j, 1) - x(i, 1), x(j, 2) - x(i, 2)};
-            double r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + softening * softening;
+            double dx = x(j, 0) - x(i, 0), dy = x(j, 1) - x(i, 1), dz = x(j, 2) - x(i, 2);
+            double r2 = dx * dx + dy * dy + dz * dz + softening * softening;
             sum -= G * m(i) * m(j) / std::sqrt(r2);
         }
     return sum;

@@ -280,7 +280,9 @@ def outcome(dtype, number):
         return dtype.type(number) if low <= number <= high else ValueError
     with np.errstate(all="ignore"):
         value = dtype.type(number)
-    return ValueError if cmath.isfinite(number) and not np.isfinite(value) else value
+    parts = [(number.real, value.real), (number.imag, value.imag)]
+    lost = any(cmath.isfinite(given) and not np.isfinite(kept) for given, kept in parts)
+    return ValueError if lost else value
 
 
 @settings(max_examples=MANY)

@@ -1,8 +1,10 @@
-// Arguments by DLPack: tensors in the memory of this computer.
+// Arguments by DLPack: tensors in the memory of this computer, and of kernels on a device there.
 //
 // Invariant: a capsule is consumed (renamed) exactly when its tensor has been taken over, and from then on the tensor's
 // deleter is called exactly once, by release_foreign(). A capsule that is not consumed frees its tensor itself.
 #include "dlpack.hpp"
+
+#include "cuda.hpp"
 
 namespace rekernel {
 
@@ -14,8 +16,10 @@ struct Names {
     PyObject *dlpack = PyUnicode_InternFromString("__dlpack__");
     PyObject *device = PyUnicode_InternFromString("__dlpack_device__");
     PyObject *keywords = Py_BuildValue("(s)", "max_version");
+    PyObject *with_stream = Py_BuildValue("(ss)", "max_version", "stream");
+    PyObject *only_stream = Py_BuildValue("(s)", "stream");
     PyObject *version = Py_BuildValue("(ii)", 1, 0);
-    bool made = dlpack && device && keywords && version;
+    bool made = dlpack && device && keywords && with_stream && only_stream && version;
 };
 
 const Names *names() {
@@ -24,26 +28,35 @@ const Names *names() {
     return all.made ? &all : nullptr;
 }
 
-// The tensor's device as a number of the standard, -1 with an exception.
-int device_of(PyObject *argument) {
+// The tensor's device as the standard numbers it; false with an exception.
+bool device_of(PyObject *argument, Device &out) {
     PyObject *pair = PyObject_CallMethodNoArgs(argument, names()->device);
-    if (!pair) return -1;
-    long device = -1;
-    if (PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) device = PyLong_AsLong(PyTuple_GET_ITEM(pair, 0));
-    else PyErr_SetString(PyExc_TypeError, "__dlpack_device__() must return a tuple of two");
+    if (!pair) return false;
+    long type = -1, number = -1;
+    if (PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2) {
+        type = PyLong_AsLong(PyTuple_GET_ITEM(pair, 0));
+        number = PyErr_Occurred() ? -1 : PyLong_AsLong(PyTuple_GET_ITEM(pair, 1));
+    } else {
+        PyErr_SetString(PyExc_TypeError, "__dlpack_device__() must return a tuple of two");
+    }
     Py_DECREF(pair);
-    if (device >= 0 && device < 1 << 16) return static_cast<int>(device);
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "unknown DLPack device");
-    return -1;
+    out = {static_cast<std::int32_t>(type), static_cast<std::int32_t>(number)};
+    if (PyErr_Occurred()) return false;
+    if (type >= 0 && type < 1 << 16 && number >= 0 && number < 1 << 16) return true;
+    PyErr_SetString(PyExc_ValueError, "unknown DLPack device");
+    return false;
 }
 
-// Older libraries do not know the keyword.
-PyObject *export_capsule(PyObject *argument) {
-    PyObject *stack[] = {argument, names()->version};
-    PyObject *capsule = PyObject_VectorcallMethod(names()->dlpack, stack, 1, names()->keywords);
+// Older libraries do not know the version. `stream`: of a device, or nullptr.
+PyObject *export_capsule(PyObject *argument, PyObject *stream) {
+    PyObject *stack[] = {argument, names()->version, stream};
+    PyObject *keywords = stream ? names()->with_stream : names()->keywords;
+    PyObject *capsule = PyObject_VectorcallMethod(names()->dlpack, stack, 1, keywords);
     if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
     PyErr_Clear();
-    return PyObject_CallMethodNoArgs(argument, names()->dlpack);
+    if (!stream) return PyObject_CallMethodNoArgs(argument, names()->dlpack);
+    PyObject *rest[] = {argument, stream};
+    return PyObject_VectorcallMethod(names()->dlpack, rest, 1, names()->only_stream);
 }
 
 template <class T>
@@ -103,10 +116,24 @@ bool refuse_device(const Refused &refused, int device) {
                                                                 "for example with .cpu()");
 }
 
+bool import_tensor(const Refused &refused, PyObject *stream, View &out, Foreign *foreign) {
+    PyObject *capsule = export_capsule(refused.argument, stream);
+    if (!capsule) return refuse_export(refused, "it cannot be exported by DLPack");
+    std::uint64_t flags;
+    const Tensor *tensor = take_tensor(capsule, foreign, flags);
+    Py_DECREF(capsule);
+    if (!tensor) return refuse_export(refused, "it cannot be exported by DLPack");
+    return view_tensor(refused, *tensor, flags, out, foreign);
+}
+
 }  // namespace
 
 bool view_tensor(const Refused &refused, const Tensor &tensor, std::uint64_t flags, View &out, Foreign *foreign) {
-    if (!tensor.device.is_host()) return refuse_device(refused, tensor.device.type);
+    if (refused.function->on_device) {
+        if (!tensor.device.is_cuda()) return refuse_host(refused);
+    } else if (!tensor.device.is_host()) {
+        return refuse_device(refused, tensor.device.type);
+    }
     Element element = element_of_dlpack(tensor.code, tensor.bits, tensor.lanes);
     Py_ssize_t itemsize = (tensor.bits * tensor.lanes + 7) / 8;
     if (!copy_sizes(tensor, itemsize, foreign)) return refuse_export(refused, "its DLPack tensor cannot be used");
@@ -134,16 +161,21 @@ bool view_dlpack(const Function *function, Py_ssize_t parameter, PyObject *argum
     Refused refused = {function, parameter, argument, nullptr};
     Exchange exchange = exchange_tensor(refused, out, foreign);
     if (exchange != Exchange::unavailable) return exchange == Exchange::done;
-    int device = device_of(argument);
-    if (device < 0) return refuse_export(refused, "it does not tell its device");
-    if (!Device{device, 0}.is_host()) return refuse_device(refused, device);
-    PyObject *capsule = export_capsule(argument);
-    if (!capsule) return refuse_export(refused, "it cannot be exported by DLPack");
-    std::uint64_t flags;
-    const Tensor *tensor = take_tensor(capsule, foreign, flags);
-    Py_DECREF(capsule);
-    if (!tensor) return refuse_export(refused, "it cannot be exported by DLPack");
-    return view_tensor(refused, *tensor, flags, out, foreign);
+    Device device;
+    if (!device_of(argument, device)) return refuse_export(refused, "it does not tell its device");
+    if (!device.is_host()) return refuse_device(refused, device.type);
+    return import_tensor(refused, nullptr, out, foreign);
+}
+
+bool sight_dlpack(const Refused &refused, Sight &sight) {
+    Device device;
+    if (!device_of(refused.argument, device)) return refuse_export(refused, "it does not tell its device");
+    return device.is_cuda() ? note_device(refused, device.number, sight) : refuse_host(refused);
+}
+
+bool view_dlpack_on_device(const Refused &refused, PyObject *stream, View &out, Foreign *&list) {
+    Foreign *foreign = add_foreign(refused.argument, list);
+    return foreign && import_tensor(refused, stream, out, foreign);
 }
 
 }  // namespace rekernel

@@ -9,6 +9,8 @@ struct Device {
     std::int32_t type, number;
     // Plain or page-locked memory of this computer.
     bool is_host() const { return type == 1 || type == 3 || type == 11; }
+    // Managed memory, too.
+    bool is_cuda() const { return type == 2 || type == 13; }
 };
 
 struct Tensor {

@@ -11,14 +11,14 @@ namespace rekernel {
 
 PyTypeObject *function_type = nullptr;
 
-namespace {
-
 bool set_policy(Function *function, PyObject *policy) {
     function->keywords_only = PyUnicode_CompareWithASCIIString(policy, "pystencils") == 0;
     if (function->keywords_only || PyUnicode_CompareWithASCIIString(policy, "python") == 0) return true;
-    PyErr_Format(PyExc_ValueError, "Function() policy must be 'python' or 'pystencils', got %R", policy);
+    PyErr_Format(PyExc_ValueError, "policy must be 'python' or 'pystencils', got %R", policy);
     return false;
 }
+
+namespace {
 
 bool set_nogil(Function *function, PyObject *nogil) {
     function->nogil = nogil == Py_None ? 2 : nogil == Py_True;

@@ -90,12 +90,14 @@ struct Function {
     Element returns;  // none: nothing
     char nogil;       // 0 keep the GIL, 1 release it, 2 by size
     bool keywords_only, openmp;
+    bool on_device;   // it is a CudaKernel: its arrays are in a device's memory
     PyObject *weakrefs;
 };
 
 inline Function *as_function(PyObject *self) { return reinterpret_cast<Function *>(self); }
 extern PyTypeObject *function_type;
 PyTypeObject *make_function_type(PyObject *module);
+bool set_policy(Function *function, PyObject *policy);
 bool parse_tables(Function *function, PyObject *parameters, PyObject *slots);
 void free_tables(Function *function);
 
@@ -125,6 +127,8 @@ bool exports_array(PyObject *object);  // whether view_foreign() would try
 bool view_foreign(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *&list);
 bool view_dlpack(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *foreign);
 bool has_dlpack(PyObject *argument);
+// A new link of the list that keeps the object; nullptr with an exception.
+Foreign *add_foreign(PyObject *object, Foreign *&list);
 bool make_sizes(int ndim, Foreign *foreign);
 // The strides of a C-contiguous array whose shape is in foreign->sizes.
 void pack_strides(int ndim, Py_ssize_t itemsize, Foreign *foreign);
@@ -148,7 +152,7 @@ bool check_array(const Function *function, Py_ssize_t parameter, PyObject *argum
 // Only that the records have the fields; looks at no more of the view than its dtype.
 bool check_records(const Function *function, Py_ssize_t parameter, PyObject *argument, const View &view);
 
-// ---- refuse.cpp: the words of what is refused; all return false with an exception set ----
+// ---- refuse.cpp: the words of what is refused; all `bool` ones return false with an exception set ----
 struct Refused {
     const Function *function;
     Py_ssize_t parameter;
@@ -156,6 +160,12 @@ struct Refused {
     const View *view;  // or nullptr
 };
 
+// "a float64 array", "a read-only float64 memoryview"
+PyObject *got_text(const Refused &what, const char *adjective);
+// "<kernel>() argument '<name>': <problem>". Takes over both texts; either may be nullptr with an exception set.
+bool refuse(Fault fault, const Refused &what, PyObject *got, PyObject *problem);
+// "expected float64[:, :], got a float32 array", with more behind it; `remedy` may have up to two `%U` for the name.
+bool refuse_unlike(Fault fault, const Refused &what, PyObject *stolen_got, const char *remedy);
 bool refuse_object(const Refused &what);
 bool refuse_element(const Refused &what);
 bool refuse_field(const Refused &what, const Field &field);

@@ -3,7 +3,7 @@
 // Invariant: a call takes one strong reference to the target before it starts and uses nothing else of the cell
 // afterwards. So it runs to its end on the version it began with, whatever other threads swap meanwhile, and that
 // version cannot be freed under it.
-#include "common.hpp"
+#include "cuda.hpp"
 
 namespace rekernel {
 
@@ -59,6 +59,27 @@ PyObject *handle_call(PyObject *self, PyObject *const *args, size_t nargsf, PyOb
     }
     Py_LeaveRecursiveCall();
     return result;
+}
+
+// The handle has the words, which depend on what it leads to.
+PyObject *refuse_launch(PyObject *self) {
+    PyObject *answer = PyObject_CallMethod(self, "_refuse_launch", nullptr);
+    if (answer || PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Format(PyExc_TypeError, "kernel %R takes no launch grid", as_handle(self)->name);
+    }
+    Py_XDECREF(answer);
+    return nullptr;
+}
+
+// What will be called is only looked up then; but what is there now and takes no grid is refused at once.
+PyObject *handle_subscript(PyObject *self, PyObject *index) {
+    const Handle *handle = as_handle(self);
+    const Cell *cell = reinterpret_cast<const Cell *>(handle->cell);
+    if (cell && !cell->override_ && cell->table && handle->index < PyTuple_GET_SIZE(cell->table)) {
+        PyObject *target = PyTuple_GET_ITEM(cell->table, handle->index);
+        if (target != Py_None && !can_launch(target)) return refuse_launch(self);
+    }
+    return make_launch(self, index);
 }
 
 PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -132,6 +153,19 @@ bool inherits_only_fixed_types(PyTypeObject *type) {
 
 }  // namespace
 
+PyObject *name_of_handle(PyObject *self) { return as_handle(self)->name; }
+
+PyObject *launch_handle(PyObject *self, const Place &place, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    Handle *handle = as_handle(self);
+    Owned target(find_target(handle));
+    if (!target) return nullptr;
+    if (!can_launch(target.object)) return refuse_launch(self);
+    ++handle->calls;
+    PyObject *result = launch_target(target.object, place, args, nargsf, kwnames);
+    if (!result) ++handle->failures;
+    return result;
+}
+
 // Before Python 3.12 a class written in Python does not inherit the flag that makes vectorcall the way of a call,
 // because `cls.__call__ = f` could come later. A type that cannot change any more may have it.
 PyObject *seal(PyObject *, PyObject *cls) {
@@ -166,6 +200,7 @@ PyTypeObject *make_handle_type(PyObject *module) {
         {Py_tp_dealloc, slot(handle_dealloc)},
         {Py_tp_traverse, slot(handle_traverse)},
         {Py_tp_clear, slot(handle_clear)},
+        {Py_mp_subscript, slot(handle_subscript)},
         {Py_tp_members, handle_members},
         {0, nullptr},
     };

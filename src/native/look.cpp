@@ -2,6 +2,7 @@
 //
 // Invariant: a look decides nothing. What cannot be looked at (an exporter or an `__index__` that raises) is unknown,
 // so that the function which is then called raises the error in its own words.
+#include "cuda.hpp"
 #include "numpy_api.hpp"
 #include "overloads.hpp"
 
@@ -55,6 +56,19 @@ void set_known(ArrayLook &out, Element element, int ndim, const Py_ssize_t *shap
     if (element == Element::none) set_new(out.dtype, dtype);
 }
 
+// An array on a device, as far as it can be looked at without a stream.
+bool look_on_device(const Refused &refused, View &out, Sizes &sizes, Foreign *&list) {
+    const auto *kernel = reinterpret_cast<const CudaKernel *>(refused.function);
+    void *producers[1];
+    Sight sight;
+    sight.driver = as_driver(kernel->driver);
+    sight.producers = producers;
+    if (!view_on_device(refused, out, sight, sizes, list)) return false;
+    if (out.ndim >= 0) return true;
+    Owned no_wait(PyLong_FromLong(-1));
+    return no_wait && view_dlpack_on_device(refused, no_wait.object, out, list);
+}
+
 PyObject *rank_text(PyObject *stolen_element, int ndim) {
     PyObject *text = stolen_element;
     for (int i = 0; text && i < ndim; ++i) {
@@ -85,8 +99,15 @@ bool look_at_array(const Function *function, Py_ssize_t parameter, PyObject *arg
     View view;
     view.ndim = -1;  // until it is known
     out = {};
-    out.is_array = exports_array(argument);
-    if (out.is_array && !view_foreign(function, parameter, argument, view, list) && !drop_refusal()) return false;
+    Sizes sizes;  // as long as the view is looked at
+    if (function->on_device) {
+        bool viewed = look_on_device({function, parameter, argument, nullptr}, view, sizes, list);
+        if (!viewed && !drop_refusal()) return false;
+        out.is_array = viewed || view.ndim >= 0 || exports_array(argument);
+    } else {
+        out.is_array = exports_array(argument);
+        if (out.is_array && !view_foreign(function, parameter, argument, view, list) && !drop_refusal()) return false;
+    }
     if (view.ndim >= 0) set_known(out, view.element, view.ndim, view.shape, view.dtype);
     return true;
 }

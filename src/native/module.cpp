@@ -3,6 +3,7 @@
 // Invariant: the types exist once per process. Importing the module again (after somebody removed it from
 // sys.modules) hands out the same types, and another interpreter is refused: see common.hpp.
 #define REKERNEL_FILLS_NUMPY_TABLE
+#include "cuda.hpp"
 #include "numpy_api.hpp"
 #include "overloads.hpp"
 
@@ -19,11 +20,16 @@ bool make_types(PyObject *module) {
     if (!library_type) library_type = make_library_type(module);
     if (!function_type) function_type = make_function_type(module);
     if (!overloads_type) overloads_type = make_overloads_type(module);
-    return cell_type && handle_type && guard_type && library_type && function_type && overloads_type;
+    if (!driver_type) driver_type = make_driver_type(module);
+    if (!cuda_kernel_type) cuda_kernel_type = make_cuda_kernel_type(module);
+    if (!launch_type) launch_type = make_launch_type(module);
+    return cell_type && handle_type && guard_type && library_type && function_type && overloads_type && driver_type &&
+           cuda_kernel_type && launch_type;
 }
 
 bool add_names(PyObject *module) {
-    for (PyTypeObject *type : {cell_type, handle_type, guard_type, library_type, function_type, overloads_type}) {
+    for (PyTypeObject *type : {cell_type, handle_type, guard_type, library_type, function_type, overloads_type,
+                               driver_type, cuda_kernel_type, launch_type}) {
         if (PyModule_AddType(module, type) < 0) return false;
     }
     struct {

@@ -1,6 +1,7 @@
 // Overloads: the compiled kernels of one name. Here: how one is made, read, called and freed.
 //
 // Invariant: it holds at least one Function and one signature for each, and never changes. Of a call it keeps nothing.
+#include "cuda.hpp"
 #include "overloads.hpp"
 
 #include <algorithm>
@@ -11,11 +12,25 @@ PyTypeObject *overloads_type = nullptr;
 
 namespace {
 
+// Kernels for a device that need brackets say so whatever the arguments are.
+bool needs_brackets(const Overloads *overloads) {
+    PyObject *first = PyTuple_GET_ITEM(overloads->functions, 0);
+    return Py_TYPE(first) == cuda_kernel_type && !as_cuda_kernel(first)->grid;
+}
+
+PyObject *call_chosen(const Overloads *overloads, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+    if (needs_brackets(overloads)) return raise_no_brackets(function_at(overloads, 0), args, positional);
+    PyObject *function = choose_function(overloads, args, positional, kwnames);
+    if (!function) return nullptr;
+    if (as_function(function)->on_device) return launch_kernel(function, nullptr, args, nargsf, kwnames);
+    return function_call(function, args, nargsf, kwnames);
+}
+
 PyObject *overloads_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Overloads *overloads = as_overloads(self);
     ++overloads->calls;
-    PyObject *function = choose_function(overloads, args, PyVectorcall_NARGS(nargsf), kwnames);
-    PyObject *result = function ? function_call(function, args, nargsf, kwnames) : nullptr;
+    PyObject *result = call_chosen(overloads, args, nargsf, kwnames);
     if (!result) ++overloads->failures;
     return result;
 }
@@ -30,8 +45,11 @@ bool check_items(PyObject *functions, PyObject *signatures) {
     }
     for (Py_ssize_t i = 0; i < count; ++i) {
         PyObject *function = PyTuple_GET_ITEM(functions, i), *signature = PyTuple_GET_ITEM(signatures, i);
-        if (Py_TYPE(function) != function_type) {
-            PyErr_Format(PyExc_TypeError, "Overloads() functions must be Function objects, got %R", function);
+        // All for the CPU, or all for a device.
+        if (Py_TYPE(function) != Py_TYPE(PyTuple_GET_ITEM(functions, 0)) ||
+            (Py_TYPE(function) != function_type && Py_TYPE(function) != cuda_kernel_type)) {
+            PyErr_Format(PyExc_TypeError,
+                         "Overloads() functions must be Function objects, or all CudaKernel objects, got %R", function);
             return false;
         }
         if (!PyUnicode_Check(signature)) {
@@ -120,6 +138,16 @@ PyMemberDef overloads_members[] = {
 
 }  // namespace
 
+PyObject *launch_overloads(PyObject *self, const Place &place, PyObject *const *args, size_t nargsf,
+                           PyObject *kwnames) {
+    Overloads *overloads = as_overloads(self);
+    ++overloads->calls;
+    PyObject *kernel = choose_function(overloads, args, PyVectorcall_NARGS(nargsf), kwnames);
+    PyObject *result = kernel ? launch_kernel(kernel, &place, args, nargsf, kwnames) : nullptr;
+    if (!result) ++overloads->failures;
+    return result;
+}
+
 PyTypeObject *make_overloads_type(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char *>("Overloads(functions, name, *, signatures)\n--\n\n"
@@ -129,6 +157,7 @@ PyTypeObject *make_overloads_type(PyObject *module) {
         {Py_tp_dealloc, slot(overloads_dealloc)},
         {Py_tp_traverse, slot(overloads_traverse)},
         {Py_tp_repr, slot(overloads_repr)},
+        {Py_mp_subscript, slot(make_launch)},
         {Py_tp_members, overloads_members},
         {0, nullptr},
     };

@@ -2,7 +2,7 @@
 //
 // Invariant: every function returns false and leaves exactly one exception set, made by raise_argument. They run only
 // when a call has failed already, so they may be slow.
-#include "function.hpp"
+#include "cuda.hpp"
 #include "numpy_api.hpp"
 
 namespace rekernel {
@@ -10,26 +10,6 @@ namespace rekernel {
 namespace {
 
 const Parameter &parameter_of(const Refused &what) { return what.function->parameters[what.parameter]; }
-
-bool raise(Fault fault, const Refused &what, PyObject *got, PyObject *problem) {
-    raise_argument(fault, what.function->name, parameter_of(what), got, problem);
-    return false;
-}
-
-// "a float64 array", "a read-only float64 memoryview"
-PyObject *got_text(const Refused &what, const char *adjective) {
-    if (PyArray_Check(what.argument)) return describe_array(what.argument, adjective);
-    if (!what.view) return describe(what.argument);
-    const char *type = Py_TYPE(what.argument)->tp_name;
-    const char *article = adjective ? adjective : "a";
-    if (what.view->dtype) {
-        return PyUnicode_FromFormat("%s %.200s of %S", article, type, what.view->dtype);
-    }
-    if (what.view->element == Element::none) {
-        return PyUnicode_FromFormat("%s %.200s of elements of another kind", article, type);
-    }
-    return PyUnicode_FromFormat("%s %.200s of %s", article, type, about(what.view->element).name);
-}
 
 PyObject *sizes_text(const Py_ssize_t *sizes, int count) {
     PyObject *tuple = PyTuple_New(count);
@@ -53,26 +33,76 @@ PyObject *got_sizes(const Refused &what, const char *word, const Py_ssize_t *siz
     return text;
 }
 
-// "expected float64[:, :], got a float32 array", with more behind it.
-bool raise_unlike(Fault fault, const Refused &what, PyObject *got, const char *remedy) {
+// "cupy.ndarray", "torch.Tensor", "DeviceNDArray": with the module where that is a short one.
+PyObject *type_text_of(PyTypeObject *type) {
+    PyObject *name = PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "__qualname__");
+    PyObject *module = name ? PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "__module__") : nullptr;
+    if (!module) PyErr_Clear();
+    bool short_one = module && PyUnicode_Check(module) &&
+                     PyUnicode_FindChar(module, '.', 0, PyUnicode_GET_LENGTH(module), 1) == -1 &&
+                     PyUnicode_CompareWithASCIIString(module, "builtins") != 0;
+    if (short_one) Py_SETREF(name, PyUnicode_FromFormat("%U.%U", module, name));
+    Py_XDECREF(module);
+    return name;
+}
+
+// A remedy in NumPy's words, said with those of the array's own library.
+PyObject *translate(const Refused &what, PyObject *stolen_problem) {
+    if (!stolen_problem || !what.function->on_device) return stolen_problem;
+    PyObject *name = parameter_of(what).name;
+    PyObject *from = PyUnicode_FromFormat("np.ascontiguousarray(%U)", name);
+    PyObject *to = is_torch(Py_TYPE(what.argument)) ? PyUnicode_FromFormat("%U.contiguous()", name)
+                                                    : PyUnicode_FromFormat("cupy.ascontiguousarray(%U)", name);
+    PyObject *text = from && to ? PyUnicode_Replace(stolen_problem, from, to, -1) : nullptr;
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    Py_DECREF(stolen_problem);
+    return text;
+}
+
+}  // namespace
+
+PyObject *got_text(const Refused &what, const char *adjective) {
+    if (PyArray_Check(what.argument)) return describe_array(what.argument, adjective);
+    if (!what.view) return describe(what.argument);
+    const char *article = adjective ? adjective : "a";
+    PyObject *type = what.function->on_device ? type_text_of(Py_TYPE(what.argument))
+                                              : PyUnicode_FromFormat("%.200s", Py_TYPE(what.argument)->tp_name);
+    PyObject *text = nullptr;
+    if (type && what.view->dtype) {
+        text = PyUnicode_FromFormat("%s %U of %S", article, type, what.view->dtype);
+    } else if (type && what.view->element == Element::none) {
+        text = PyUnicode_FromFormat("%s %U of elements of another kind", article, type);
+    } else if (type) {
+        text = PyUnicode_FromFormat("%s %U of %s", article, type, about(what.view->element).name);
+    }
+    Py_XDECREF(type);
+    return text;
+}
+
+bool refuse(Fault fault, const Refused &what, PyObject *got, PyObject *problem) {
+    raise_argument(fault, what.function->name, parameter_of(what), got, translate(what, problem));
+    return false;
+}
+
+bool refuse_unlike(Fault fault, const Refused &what, PyObject *got, const char *remedy) {
     const Parameter &parameter = parameter_of(what);
     PyObject *problem = got ? PyUnicode_FromFormat("expected %U, got %U", parameter.expected, got) : nullptr;
     PyObject *name = parameter.name;
     PyObject *more = problem && *remedy ? PyUnicode_FromFormat(remedy, name, name) : nullptr;
     if (more) PyUnicode_Append(&problem, more);
     Py_XDECREF(more);
-    return raise(fault, what, got, problem);
+    return refuse(fault, what, got, problem);
 }
-
-}  // namespace
 
 bool refuse_object(const Refused &what) {
     bool sequence = PyList_Check(what.argument) || PyTuple_Check(what.argument);
     bool array_like = PyObject_HasAttrString(what.argument, "__cuda_array_interface__");
     const char *remedy = "";
-    if (array_like) remedy = "; it is on a CUDA device: move it to the CPU first";
+    if (what.function->on_device) remedy = sequence && !parameter_of(what).written ? "; pass cupy.asarray(%U) of that type" : "";
+    else if (array_like) remedy = "; it is on a CUDA device: move it to the CPU first";
     else if (sequence && !parameter_of(what).written) remedy = "; pass np.asarray(%U) of that type";
-    return raise_unlike(Fault::type, what, describe(what.argument), remedy);
+    return refuse_unlike(Fault::type, what, describe(what.argument), remedy);
 }
 
 bool refuse_element(const Refused &what) {
@@ -81,7 +111,7 @@ bool refuse_element(const Refused &what) {
     const char *remedy = "";
     if (parameter_of(what).written) remedy = "; the kernel writes to it, so make it an array of that type";
     else if (array && layout.element != Element::none) remedy = "; pass %U.astype(...) of that type";
-    return raise_unlike(Fault::type, what, got_text(what, nullptr), remedy);
+    return refuse_unlike(Fault::type, what, got_text(what, nullptr), remedy);
 }
 
 bool refuse_field(const Refused &what, const Field &field) {
@@ -89,7 +119,7 @@ bool refuse_field(const Refused &what, const Field &field) {
     PyObject *problem = got ? PyUnicode_FromFormat("its records must have a field '%U' of %s at byte %zd, got %U",
                                                    field.name, about(field.element).name, field.offset, got)
                             : nullptr;
-    return raise(Fault::type, what, got, problem);
+    return refuse(Fault::type, what, got, problem);
 }
 
 bool refuse_rank(const Refused &what) {
@@ -98,7 +128,7 @@ bool refuse_rank(const Refused &what) {
                                                  what.view->ndim == 1 ? "" : "s")
                           : nullptr;
     Py_XDECREF(array);
-    return raise_unlike(Fault::value, what, got, "");
+    return refuse_unlike(Fault::value, what, got, "");
 }
 
 bool refuse_extent(const Refused &what, int axis, const Extent *seen) {
@@ -115,7 +145,7 @@ bool refuse_extent(const Refused &what, int axis, const Extent *seen) {
         problem = PyUnicode_FromFormat("axis %d has extent %zd, but '%U' has extent %zd there (both are %U); got %U",
                                        axis, inner, other, seen->value, what.function->extents[row.name], got);
     }
-    return raise(Fault::value, what, got, problem);
+    return refuse(Fault::value, what, got, problem);
 }
 
 bool refuse_stride(const Refused &what, int axis, const Extent *seen) {
@@ -137,14 +167,14 @@ bool refuse_stride(const Refused &what, int axis, const Extent *seen) {
                                        "layout",
                                        axis, layout.axes[axis].stride / layout.itemsize, stride / layout.itemsize);
     }
-    return raise(Fault::value, what, got, problem);
+    return refuse(Fault::value, what, got, problem);
 }
 
 bool refuse_value(Fault fault, const Refused &what, const char *adjective, const char *for_read,
                   const char *for_written) {
     const Parameter &parameter = parameter_of(what);
     const char *problem = parameter.written ? for_written : for_read;
-    return raise(fault, what, got_text(what, adjective), PyUnicode_FromFormat(problem, parameter.name, parameter.name));
+    return refuse(fault, what, got_text(what, adjective), PyUnicode_FromFormat(problem, parameter.name, parameter.name));
 }
 
 bool refuse_slot(const Refused &what, const Slot &slot, Py_ssize_t value) {
@@ -154,7 +184,7 @@ bool refuse_slot(const Refused &what, const Slot &slot, Py_ssize_t value) {
                                                    shape ? "extent" : "stride", slot.axis, value,
                                                    about(slot.element).name)
                             : nullptr;
-    return raise(Fault::value, what, got, problem);
+    return refuse(Fault::value, what, got, problem);
 }
 
 bool refuse_overlap(const Refused &what, Py_ssize_t other, bool decided) {
@@ -164,11 +194,11 @@ bool refuse_overlap(const Refused &what, Py_ssize_t other, bool decided) {
                        "build the kernel with allow_alias=True";
     const char *unsure = "it may overlap '%U' (their strides are too entangled to tell), and the kernel was built for "
                          "arrays that do not (restrict); pass a copy, or build the kernel with allow_alias=True";
-    if (what.function->keywords_only) {  // pystencils has no such option
+    if (what.function->keywords_only || what.function->on_device) {  // they have no such option
         sure = "it overlaps '%U', and the kernel may read there what it has just written; pass a copy";
         unsure = "it may overlap '%U' (their strides are too entangled to tell); pass a copy";
     }
-    return raise(Fault::value, what, got, PyUnicode_FromFormat(decided ? sure : unsure, name));
+    return refuse(Fault::value, what, got, PyUnicode_FromFormat(decided ? sure : unsure, name));
 }
 
 bool refuse_export(const Refused &what, const char *how) {
@@ -178,7 +208,7 @@ bool refuse_export(const Refused &what, const char *how) {
     PyObject *problem =
         got ? PyUnicode_FromFormat("expected %U, got %U: %s (%S)", parameter_of(what).expected, got, how, cause)
             : nullptr;
-    raise(Fault::type, what, got, problem);
+    refuse(Fault::type, what, got, problem);
     PyObject *raised = take_error();
     PyException_SetContext(raised, new_reference(cause));
     PyException_SetCause(raised, cause);

@@ -52,6 +52,18 @@ bool wants_records(const Function *function, Py_ssize_t parameter) {
 
 }  // namespace
 
+Foreign *add_foreign(PyObject *object, Foreign *&list) {
+    Foreign *foreign = static_cast<Foreign *>(PyMem_Calloc(1, sizeof(Foreign)));
+    if (!foreign) {
+        PyErr_NoMemory();
+        return nullptr;
+    }
+    foreign->object = new_reference(object);
+    foreign->next = list;
+    list = foreign;
+    return foreign;
+}
+
 bool make_sizes(int ndim, Foreign *foreign) {
     foreign->sizes = static_cast<Py_ssize_t *>(PyMem_Malloc(2 * static_cast<size_t>(ndim) * sizeof(Py_ssize_t)));
     if (!foreign->sizes) PyErr_NoMemory();
@@ -88,14 +100,8 @@ bool exports_array(PyObject *object) {
 bool view_foreign(const Function *function, Py_ssize_t parameter, PyObject *argument, View &out, Foreign *&list) {
     Refused refused = {function, parameter, argument, nullptr};
     if (!exports_array(argument)) return refuse_object(refused);
-    Foreign *foreign = static_cast<Foreign *>(PyMem_Calloc(1, sizeof(Foreign)));
-    if (!foreign) {
-        PyErr_NoMemory();
-        return false;
-    }
-    foreign->object = new_reference(argument);
-    foreign->next = list;
-    list = foreign;
+    Foreign *foreign = add_foreign(argument, list);
+    if (!foreign) return false;
     if (!PyObject_CheckBuffer(argument)) return view_dlpack(function, parameter, argument, out, foreign);
     bool viewed = wants_records(function, parameter) ? view_records(argument, out, foreign)
                                                      : view_buffer(argument, out, foreign);

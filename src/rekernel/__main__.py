@@ -54,9 +54,9 @@ def _demo(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="a simulation whose kernel is edited while it runs",
-        description="A Gray-Scott simulation through Taichi on the CPU. Its kernel is replaced twice, broken "
-        "once and rolled back once while the state goes on; at the end there are a table of times and a "
-        "picture of every act.",
+        description="A Gray-Scott simulation through Taichi and through C++ on the CPU, or through the one that is "
+        "there. Its kernel is replaced twice, broken once and rolled back once while the state goes on; at the end "
+        "there are a table of times and a picture of every act.",
     )
     parser.add_argument(
         "--size", type=_power_of_two, default=512, help="cells a side, a power of two (default: %(default)s)"

@@ -9,6 +9,7 @@ Three kinds of objects stand between a user's call and the code of a kernel::
 A `Handle` never changes and follows its `Cell`; `swap` exchanges what any number of cells refer to, at once;
 a `Guard` checks arguments against a parameter table; a `Function` does so, too, and runs compiled code itself.
 An `Overloads` stands before several functions of one name and chooses one of them.
+A `CudaKernel` is to a CUDA device what a Function is to the CPU; a `Launch` is a handle with its launch grid.
 All are safe to use from any thread.
 """
 
@@ -87,6 +88,13 @@ class Handle:
     def __new__(cls, cell: Cell, index: int, name: str) -> Handle: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the current target with the same arguments."""
+
+    def __getitem__(self, launch: Any, /) -> Launch:
+        """Return the kernel with a launch grid; see `Launch`.
+
+        If the current target is no CUDA kernel: what ``self._refuse_launch()`` raises, or a TypeError. A target that
+        only the hook knows is looked at when the launch is called.
+        """
 
     @property
     def _cell(self) -> Cell:
@@ -313,6 +321,7 @@ class Function:
 class Overloads:
     """Several compiled kernels of one name: the arguments choose which one runs.
 
+    `functions` are `Function` objects, or all of them `CudaKernel` objects; those take a launch grid in brackets.
     `signatures` are texts for messages, one for each function: ``axpy(y: float32[:], a: float32)``. Raises
     ValueError where there is no function, or not as many signatures.
 
@@ -339,7 +348,12 @@ class Overloads:
         axpy(np.zeros(3, "i4"))  # ArgumentTypeError: axpy: no overload takes (int32[:]); there are: ...
     """
 
-    def __new__(cls, functions: tuple[Function, ...], name: str, *, signatures: tuple[str, ...]) -> Overloads: ...
+    def __new__(
+        cls, functions: tuple[Function, ...] | tuple[CudaKernel, ...], name: str, *, signatures: tuple[str, ...]
+    ) -> Overloads: ...
+    def __getitem__(self, launch: Any, /) -> Launch:
+        """Return them with a launch grid; see `Launch`."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Choose a function and call it with the same arguments."""
 
@@ -352,7 +366,7 @@ class Overloads:
         """The name of the kernels."""
 
     @property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[Function, ...] | tuple[CudaKernel, ...]:
         """The functions, in the order given."""
 
     @property
@@ -362,6 +376,168 @@ class Overloads:
     @property
     def failures(self) -> int:
         """How many of these calls raised."""
+
+_Extents: TypeAlias = tuple[int, int, int]
+_Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+_Resolved: TypeAlias = tuple[int, int, Callable[[], object] | None]
+
+@final
+class CudaDriver:
+    """The driver library of CUDA, and what it was asked to launch last. Make one and keep it.
+
+    `path`: None for ``libcuda.so.1``. The library stays in memory until the process ends; making a CudaDriver calls
+    nothing of it. Raises OSError with the text of the dynamic loader.
+    """
+
+    def __new__(cls, path: str | PathLike[str] | None = None) -> CudaDriver: ...
+    @property
+    def path(self) -> str | PathLike[str]:
+        """The library that was opened."""
+
+    def launches(self) -> tuple[tuple[str | None, str, int, int, _Extents, _Extents, int], ...]:
+        """Return the last 16 launches, the latest last.
+
+        Each is (kernel_id, name, version, device, grid, block, stream).
+        """
+
+    def dead(self, device: int, /) -> str | None:
+        """Return why nothing can run on the device any more in this process, or None.
+
+        That is so after an error that ends CUDA's context (an illegal address, a failed assertion, a time-out): every
+        launch there raises this text at once.
+        """
+
+    def failed(self, device: int, code: int, what: str, /) -> str:
+        """Return the words for an error of the driver: ``what: CUDA_ERROR_...``; and note a device that it ended."""
+
+@final
+class CudaKernel:
+    """A compiled kernel for a CUDA device: it checks its arguments and launches.
+
+    `parameters`, `slots`, `policy` and `kernel_id` are those of a `Function`. `arguments` says how many slots each
+    parameter of the device's function takes, in order: several slots of one array, of 64 bits each, are one struct
+    (``rekernel::Array``: pointer, extents, strides), a single one is passed as it is. None: one slot each.
+
+    - ``resolve(device)`` returns (function, context, captured): the addresses of the kernel's CUfunction and of the
+      device's primary context. It is called once for each device, when the kernel is first launched there. If a launch
+      is captured into a graph, ``captured()`` is called before it, once for each device; None for nothing.
+    - ``grid(shapes, scalars)`` returns (grid, block, shared_bytes) for a call without brackets: the shapes of the
+      arrays, in order, and the values of the scalars, None for those that are no integers. Its answers are kept by
+      these values. None: the kernel needs brackets.
+    - ``checked(device, stream)`` is called after each launch, if given; what it raises the call raises.
+    - `errors`: the class raised, with one message, for errors of the driver.
+
+    One call does, in this order:
+
+    1. bind arguments to names, and convert scalars, as a `Function` does;
+    2. look at the arrays: CuPy's and PyTorch's, ``__cuda_array_interface__``, DLPack. One in host memory is an
+       `argument_type_error` that says how to move it; arrays of two devices, a tensor that requires a gradient and is
+       written, and one with a conj or neg bit are an `argument_value_error`;
+    3. choose the device: that of the arrays, else CuPy's current one; and the stream: that of the brackets, else
+       PyTorch's current one if a tensor is among the arguments, else CuPy's current one;
+    4. check the arrays, as a `Function` does;
+    5. launch, unless an extent of the grid is 0, after work that was begun on the streams of the arrays' interfaces. It
+       waits for nothing, allocates nothing on the device and leaves the thread's context as it was. The GIL is
+       released meanwhile, because the driver waits where its queue is full.
+
+    Returns None. Nothing of a call is kept after it.
+
+    ::
+
+        kernel = CudaKernel(driver, "step", *rows(value), resolve=lambda device: (function, context, None))
+        kernel[(4, 1), 256](y, x, 0.5)
+    """
+
+    def __new__(
+        cls,
+        driver: CudaDriver,
+        name: str,
+        parameters: tuple[_FunctionParameter, ...],
+        slots: tuple[_FunctionSlot, ...],
+        *,
+        resolve: Callable[[int], _Resolved],
+        errors: type[BaseException] = ...,
+        policy: str = "python",
+        kernel_id: str | None = None,
+        version: int = 0,
+        grid: Callable[[_Shapes, tuple[int | None, ...]], tuple[Any, Any, int]] | None = None,
+        arguments: tuple[int, ...] | None = None,
+        checked: Callable[[int, int], object] | None = None,
+    ) -> CudaKernel: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launch with the kernel's own grid; without one, a TypeError that shows the brackets."""
+
+    def __getitem__(self, launch: Any, /) -> Launch:
+        """Return the kernel with a launch grid; see `Launch`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel, for messages."""
+
+    @property
+    def __name__(self) -> str:
+        """The name of the kernel."""
+
+    @property
+    def kernel_id(self) -> str | None:
+        """Told where a launch fails."""
+
+    @property
+    def version(self) -> int:
+        """Told where a launch fails."""
+
+    @property
+    def driver(self) -> CudaDriver:
+        """The driver that launches it."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls were begun."""
+
+    @property
+    def failures(self) -> int:
+        """How many of these calls raised."""
+
+@final
+class Launch:
+    """A kernel with its launch grid, made by ``kernel[grid, block, stream, shared_bytes]``; calling it launches.
+
+    `target`: a `Handle`, which is followed through reloads, a `CudaKernel` or an `Overloads` of them. `grid` and
+    `block`: an int or up to three, in the order x, y, z. ``kernel[launch_grid]``, ``kernel[launch_grid, stream]`` and
+    so on take an object with the attributes `grid` and `block` (`rekernel.LaunchGrid`) for both.
+
+    `stream`: the address of a stream as an int (0: the default stream), an object with ``ptr`` (CuPy), ``cuda_stream``
+    (PyTorch), ``__cuda_stream__()`` or ``handle`` (Numba), which is kept; None: chosen at each call.
+
+    Raises the `argument_type_error` or `argument_value_error` of `configure` for wrong types and for what is beyond a
+    limit of CUDA; TypeError for brackets of another form.
+    """
+
+    def __new__(
+        cls, target: Handle | CudaKernel | Overloads, grid: Any, block: Any, stream: Any = None, shared_bytes: int = 0
+    ) -> Launch: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Check the arguments and launch."""
+
+    @property
+    def target(self) -> Handle | CudaKernel | Overloads:
+        """The handle or kernel that is launched."""
+
+    @property
+    def grid(self) -> _Extents:
+        """How many blocks there are along x, y and z."""
+
+    @property
+    def block(self) -> _Extents:
+        """How many threads a block has along x, y and z."""
+
+    @property
+    def stream(self) -> Any:
+        """The stream that was given, or None."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """The dynamic shared memory of a block."""
 
 def swap(changes: Iterable[tuple[Cell, _Table | None, Any]], /) -> list[tuple[_Table | None, Any]]:
     """Give each cell its new (table, version), all at once; return what they held before.

@@ -141,6 +141,7 @@ def build(
         keep_state=job.keep_state,
         jit=loader.jit,
         hints=job.hints,
+        kept=loader._kept,
     )
     started = time.perf_counter()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
 from rekernel.errors import ArgumentTypeError, ArgumentValueError
@@ -63,8 +63,10 @@ class KernelHandle(_native.Handle):
         made._live, made._pin = live, edition
         return made
 
-    def __getitem__(self, launch: Any) -> Any:
-        """Refuse: only GPU kernels take a launch grid in brackets."""
+    def _refuse_launch(self) -> NoReturn:
+        """Raise: what the handle leads to takes no launch grid in brackets. Called by ``_native.Handle``."""
+        if hasattr(entry := self._edition.built.entries.get(self._name), "refuse"):
+            entry.refuse()
         raise TypeError(f"{self._title} is a {self.language} kernel and takes no launch grid; call it: {self._value}")
 
     def __getattr__(self, name: str) -> Any:

@@ -65,6 +65,7 @@ class KernelLoader:
         self._texts: dict[str, str] = {}
         self._callbacks: dict[int, Callable[[ReloadEvent], None]] = {}
         self._counts = {"loads": 0, "unchanged": 0, "reused": 0, "failures": 0, "calls": 0}
+        self._kept: list[Any] = []
         self._background = Background()
         _loaders[self.token] = self
 
@@ -268,6 +269,7 @@ class KernelLoader:
         """
         for live in list(self._lives.values()):
             self._remove(live, "cleanup_all() was called")
+        self._kept.clear()
         if reset_taichi:
             from rekernel.languages import languages
 

@@ -57,7 +57,11 @@ def test_a_kill_while_the_compiler_runs(tmp_path, who):
     shim.open()
     assert load_with(directory, shim.info).load(answer(7), "k").f() == 7
     if who == "python":
-        until(lambda: not os.path.exists(f"/proc/{compiler}") or Path(f"/proc/{compiler}/stat").read_text().split()[2] == "Z")
+        until(
+            lambda: (
+                not os.path.exists(f"/proc/{compiler}") or Path(f"/proc/{compiler}/stat").read_text().split()[2] == "Z"
+            )
+        )
         load_with(directory, shim.info).load(answer(8), "k")
     assert left_in(directory) == []
     assert said == ""

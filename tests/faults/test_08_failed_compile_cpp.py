@@ -96,7 +96,7 @@ def test_a_broken_first_text_leaves_no_id(loader, tmp_path):
 
 def test_a_first_call_that_throws_is_an_error_of_that_call_alone(loader):
     module = loader.load(
-        "#include <stdexcept>\nint f(int n) { if (n) throw std::runtime_error(\"too hot\"); return 3; }\n", "k"
+        '#include <stdexcept>\nint f(int n) { if (n) throw std::runtime_error("too hot"); return 3; }\n', "k"
     )
     for _ in range(3):
         with pytest.raises(RuntimeError, match="too hot"):

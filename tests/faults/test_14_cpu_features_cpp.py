@@ -24,7 +24,9 @@ def builds(monkeypatch, directory, options, cpus):
     return said
 
 
-@pytest.mark.parametrize("options", [{}, {"target": "native"}, {"target": "generic", "flags": "-march=native"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"target": "native"}, {"target": "generic", "flags": "-march=native"}], ids=str
+)
 def test_native_is_this_cpu(monkeypatch, tmp_path, options):
     assert builds(monkeypatch, tmp_path, options, ["a", "b", "a", "b"]) == [True, True, False, False]
 

@@ -87,7 +87,9 @@ def test_every_option_that_changes_the_code_is_in_the_key(built):
         assert not built(**options), options
 
 
-@pytest.mark.parametrize("options", [{"nogil": True}, {"nogil": False}, {"debug": False}, {"openmp": False}, {"flags": ""}])
+@pytest.mark.parametrize(
+    "options", [{"nogil": True}, {"nogil": False}, {"debug": False}, {"openmp": False}, {"flags": ""}]
+)
 def test_an_option_that_does_not_is_not(built, options):
     assert built()
     assert not built(**options)

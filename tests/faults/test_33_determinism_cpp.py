@@ -37,7 +37,12 @@ def test_seeds_places_names_and_lines_do_not_matter(tmp_path):
     for turn in range(8):
         place = tmp_path / f"place {turn}"
         place.mkdir()
-        env = {"PYTHONHASHSEED": str(turn * 1000 + 1), "TMPDIR": str(place), "HOME": str(place), "LANG": ("C", "de_DE")[turn % 2]}
+        env = {
+            "PYTHONHASHSEED": str(turn * 1000 + 1),
+            "TMPDIR": str(place),
+            "HOME": str(place),
+            "LANG": ("C", "de_DE")[turn % 2],
+        }
         said.append(run_python(PROGRAM, str(tmp_path), str(turn), cwd=place, **env).stdout)
     assert said == ["0 1.5 False\n", *["0 1.5 True\n"] * 7]
     assert len(shim.calls()) == 1

@@ -51,7 +51,9 @@ def mapped(path):
 KINDS = {
     "frozen": frozen,
     "a mapped file": mapped,  # writing would be a SIGSEGV
-    "memmap": lambda path: np.memmap(path, "f8", "w+", shape=4).__setitem__(slice(None), 7.0) or np.memmap(path, "f8", "r"),
+    "memmap": lambda path: (
+        np.memmap(path, "f8", "w+", shape=4).__setitem__(slice(None), 7.0) or np.memmap(path, "f8", "r")
+    ),
     "bytes": lambda _: np.frombuffer(np.full(4, 7.0).tobytes()),
     "a view of a frozen one": lambda path: frozen(path)[1:],
     "broadcast": lambda _: np.broadcast_to(7.0, 4),

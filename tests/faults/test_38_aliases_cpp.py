@@ -37,7 +37,11 @@ PAIRS = {
     "shifted down": lambda b: (b[:8], b[1:9]),
     "one element": lambda b: (b[:8], b[7:15]),
 }
-APART = {"halves": lambda b: (b[:8], b[8:16]), "others": lambda b: (b[:8], np.arange(8.0)), "empty": lambda b: (b[:0], b[:0])}
+APART = {
+    "halves": lambda b: (b[:8], b[8:16]),
+    "others": lambda b: (b[:8], np.arange(8.0)),
+    "empty": lambda b: (b[:0], b[:0]),
+}
 
 
 def shifted(y, x, kernel):

@@ -84,7 +84,9 @@ def test_a_half_written_file_is_an_error_and_the_old_version_serves(loader, path
     assert f() == 5
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfeint f() { return 1; }", b"int f() { return '\xe4'; }\n"], ids=["utf-16", "latin-1"])
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfeint f() { return 1; }", b"int f() { return '\xe4'; }\n"], ids=["utf-16", "latin-1"]
+)
 def test_a_file_in_another_encoding_says_so(loader, path, content):
     f = loader.load_file(path).f
     path.write_bytes(content)

@@ -44,10 +44,11 @@ for name in ("stat", "lstat", "open", "listdir", "scandir", "access"):
         return original(*arguments, **more)
     setattr(os, name, counted)
 watching = True
+calls()
+watching = False
 sys.setprofile(profile)
 calls()
 sys.setprofile(None)
-watching = False
 print(sorted(set(events)), sorted(set(frames)), x[0] > 2000)
 """
     assert run_python(START + program, str(tmp_path / "cache")).stdout == "[] [] True\n"

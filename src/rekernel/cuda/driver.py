@@ -127,6 +127,17 @@ class Driver:
         """Wait for all that was started on a stream."""
         self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
+    def is_capturing(self, stream: int) -> bool:
+        """Return whether a stream is being captured into a graph, or may not be asked because another is."""
+        status = ctypes.c_int()
+        try:
+            self.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
+        except CudaError as error:
+            if error.capturing:
+                return True
+            raise
+        return bool(status.value)
+
     def _device(self, number: int) -> int:
         found = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(found), number)

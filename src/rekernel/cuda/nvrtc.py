@@ -133,7 +133,7 @@ def compile_text(
     started = time.perf_counter()
     texts = [code.encode("utf-8", "surrogateescape") for code in known.values()]
     program = nvrtc.createProgram(
-        text.encode("utf-8", "surrogateescape"), path, tuple(texts), tuple(one.encode() for one in known)
+        text.encode("utf-8", "replace").decode(), path, tuple(texts), tuple(one.encode() for one in known)
     )
     try:
         for one in expressions:

@@ -58,6 +58,8 @@ class Request:
     """The JIT that the loader was made with, for compiled languages."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """The globals of the caller: never used as values, only to say better what is missing."""
+    kept: list[Any] = field(default_factory=list)
+    """What is put in here lives until ``cleanup_all()``: code that a CUDA graph has captured."""
 
 
 @dataclass
@@ -154,10 +156,11 @@ def languages() -> Mapping[str, Language]:
     global _known
     if not _known:
         from rekernel.languages.cpp import CPP
+        from rekernel.languages.cuda import CUDA
         from rekernel.languages.stencil import STENCIL
         from rekernel.languages.taichi import TAICHI
 
-        rows: tuple[Language, ...] = (TAICHI, CPP, STENCIL)
+        rows: tuple[Language, ...] = (TAICHI, CPP, CUDA, STENCIL)
         for row in rows:
             _table.setdefault(row.name, row)
         _known = True

@@ -28,12 +28,19 @@ constexpr bool said(const char *in_, const char *what_) {
     return false;
 }
 
+constexpr bool begins(const char *name_, const char *spaced_, const char *close_) {
+    return said(name_, spaced_) || said(name_, close_);  // versions of NVRTC write it the one way or the other
+}
+
 // 'c' for the complex numbers of CUDA's libraries, 'f' for __half, which has NumPy's layout; 0 for other classes.
 template <class T_> constexpr int class_code() {
     const char *const name_ = __PRETTY_FUNCTION__;
-    if (said(name_, "T_=__half]")) return 'f';
+    if (begins(name_, "T_ = __half]", "T_=__half]")) return 'f';
     if (!said(name_, "complex<float>]") && !said(name_, "complex<double>]")) return 0;
-    return said(name_, "T_=thrust::") || said(name_, "T_=cuda::std::") || said(name_, "T_=std::") ? 'c' : 0;
+    return begins(name_, "T_ = thrust::", "T_=thrust::") || begins(name_, "T_ = cuda::", "T_=cuda::") ||
+                   begins(name_, "T_ = std::", "T_=std::")
+               ? 'c'
+               : 0;
 }
 
 template <int> __global__ void rekernel_none() {}
@@ -41,11 +48,6 @@ template <int> __global__ void rekernel_none() {}
 }  // namespace rekernel_entry
 
 #include "entry.hpp"
-
-// An array without axes has no extents to pass, and room for one.
-template <class T_, bool restrict_> struct rekernel_entry::parameter<rekernel::Array<T_, 0, restrict_>> {
-    static constexpr part described() { return part{0, 0, 0, 0, 0, 0, {}, 9}; }
-};
 
 // The record of a kernel, and its address under a name of ours, for which NVRTC tells the name in the compiled module.
 // symbol_: of the record; at_: of the address; number_: of the kernel in its text; the rest: its address.

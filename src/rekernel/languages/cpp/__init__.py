@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rekernel.errors import JitError, KernelSourceError
 from rekernel.kernel import Kernel, Parameter
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rekernel.languages.cpp.reading import Reading
 
-__all__ = ["CPP", "Cpp"]
+__all__ = ["CPP", "CompiledText", "Cpp", "CppDraft"]
 
 _STRIPPED = re.compile(
     r"""\"{3}.*?\"{3}|'{3}.*?'{3}|//(?:[^\\\n]|\\.|\\\n)*|/\*.*?(?:\*/|\Z)|(?:u8|[uUL])?R"(?P<d>[^()\\\s]{0,16})\(.*?(?:\)(?P=d)"|\Z)"""
@@ -51,36 +51,11 @@ _SPLICE = re.compile(r"\\[ \t]*\n")
 _OTHERS = re.compile(r"\b__global__\b|\b__device__\b")
 
 
-class Cpp:
-    """The row of the table of languages."""
+class CompiledText:
+    """What a row of the table says of texts that are compiled as a whole, before they are called."""
 
-    name: str = "cpp"
-    suffixes: tuple[str, ...] = (".cpp", ".cc", ".cxx", ".hpp")
-    options: Mapping[str, str] = HELP
     threads: bool = True
     exclusive: Any = None
-
-    def recognise(self, text: str) -> str | None:
-        """Return the mark that shows the text to be C++: an include, a function with a body, a template."""
-        code = _STRIPPED.sub(lambda m: '""' if m[0].startswith('"') else " ", _SPLICE.sub("", text))
-        if _OTHERS.search(code):
-            return None
-        found = next((match for mark in _MARKS if (match := mark.search(code))), None)
-        return None if found is None else " ".join(found[0].split())
-
-    def read(self, source: Source, *, kernel_id: str, number: int) -> Draft:
-        """Return what the text alone tells; it is only looked at when somebody asks for it."""
-        return CppDraft(source, kernel_id, number)
-
-    def titles_of_broken(self, text: str) -> tuple[str, ...]:
-        """Return the names by which the id of a broken text is found."""
-        return CppDraft(Source(text, "cpp"), "new text", 1).kernels
-
-    def build(self, request: Request) -> Built:
-        """Make a version aside."""
-        from rekernel.languages.cpp.building import build
-
-        return build(request)
 
     def commit(self, built: Built, previous: Built | None) -> None:
         """Nothing outside a version changes with it: its statics are its own."""
@@ -113,6 +88,39 @@ class Cpp:
     ) -> None:
         """Nothing to tell: a call of compiled code cannot fail to compile."""
 
+    def reset(self) -> None:
+        """There is no runtime to end."""
+
+
+class Cpp(CompiledText):
+    """The row of the table of languages."""
+
+    name: str = "cpp"
+    suffixes: tuple[str, ...] = (".cpp", ".cc", ".cxx", ".hpp")
+    options: Mapping[str, str] = HELP
+
+    def recognise(self, text: str) -> str | None:
+        """Return the mark that shows the text to be C++: an include, a function with a body, a template."""
+        code = _STRIPPED.sub(lambda m: '""' if m[0].startswith('"') else " ", _SPLICE.sub("", text))
+        if _OTHERS.search(code):
+            return None
+        found = next((match for mark in _MARKS if (match := mark.search(code))), None)
+        return None if found is None else " ".join(found[0].split())
+
+    def read(self, source: Source, *, kernel_id: str, number: int) -> Draft:
+        """Return what the text alone tells; it is only looked at when somebody asks for it."""
+        return CppDraft(source, kernel_id, number)
+
+    def titles_of_broken(self, text: str) -> tuple[str, ...]:
+        """Return the names by which the id of a broken text is found."""
+        return CppDraft(Source(text, "cpp"), "new text", 1).kernels
+
+    def build(self, request: Request) -> Built:
+        """Make a version aside."""
+        from rekernel.languages.cpp.building import build
+
+        return build(request)
+
     def retire(self, built: Built) -> None:
         """Remove what a debugger was to find."""
         built.private.close()
@@ -128,12 +136,11 @@ class Cpp:
             )
         return export(built, request, directory, name)
 
-    def reset(self) -> None:
-        """There is no runtime to end."""
-
 
 class CppDraft(Draft):
     """A draft that reads the text when it is asked: a warm start with an id needs no parser."""
+
+    language: ClassVar[tuple[str, str]] = ("cpp", "C++")
 
     def __init__(self, source: Source, kernel_id: str, number: int) -> None:
         object.__setattr__(self, "facts", (source, kernel_id, number))  # the other fields are told when asked for
@@ -153,9 +160,9 @@ class CppDraft(Draft):
         if not names and self.reading.wrong_line is not None:
             source, kernel_id, number = self.facts
             raise KernelSourceError(
-                "this does not read as C++, and there is no function to name the kernel after", kernel_id=kernel_id,
-                version=number, language="cpp", source=source.text, first_line=source.first_line,
-                filename=source.filename, line=self.reading.wrong_line + source.first_line - 1,
+                f"this does not read as {self.language[1]}, and there is no function to name the kernel after",
+                kernel_id=kernel_id, version=number, language=self.language[0], source=source.text,
+                first_line=source.first_line, filename=source.filename, line=self.reading.wrong_line + source.first_line - 1,
             )  # fmt: skip
         return names
 
@@ -167,7 +174,7 @@ class CppDraft(Draft):
     def _values(self) -> tuple[Kernel, ...]:
         return tuple(
             Kernel(
-                one.name, tuple(Parameter(a.name, "other", type=a.text) for a in one.arguments), "cpp",
+                one.name, tuple(Parameter(a.name, "other", type=a.text) for a in one.arguments), self.language[0],
                 code=self.facts[0].text, doc=one.doc, line=one.line,
             )
             for one in self.reading.candidates

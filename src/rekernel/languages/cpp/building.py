@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rekernel.languages import Built, Request
     from rekernel.source import Source
 
-__all__ = ["Private", "build", "text_of"]
+__all__ = ["Private", "build", "text_of", "watched"]
 
 SCHEMA = 1
 """Raise it when the same text and headers become another unit."""
@@ -93,7 +93,7 @@ def build(request: Request) -> Built:
         library = load(artefact.data, request.kernel_id, path)
         functions = [_function(library, one, request, chosen) for one in found]
         relative_to = os.getcwd() if chosen.relative or _relative(order, source) else None
-        private = Private(_watched(kept.get("headers")), text, artefact.command, artefact.key, found, relative_to)
+        private = Private(watched(kept.get("headers")), text, artefact.command, artefact.key, found, relative_to)
         made = closing.pop_all()
         if place is not None and not files.kept():
             private.close = weakref.finalize(private, made.close)
@@ -177,7 +177,7 @@ def _relative(order: Order, source: Source) -> bool:
     return order.quote_dir is not None and source.filename is not None and not os.path.isabs(source.filename)
 
 
-def _watched(headers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def watched(headers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return what `same` looks at for an unchanged load: the user's headers; the system's are trusted meanwhile."""
     if headers is None:
         return None

@@ -22,7 +22,7 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)(?:\((?P<parameter
 _CHANGE = re.compile(r"^[ \t]*#[ \t]*(?:define|undef)[ \t]+(\w+)", re.M)
 _COMMENT = re.compile(r"//.*|/\*.*?\*/")
 _DECORATION = re.compile(
-    r"(?:\s*(?:\b(?:static|register|mutable|thread_local|inline|extern|constexpr|const|volatile|noexcept|restrict|__restrict|__restrict__|__inline|"
+    r"(?:\s*(?:\b(?:static|void|register|mutable|thread_local|inline|extern|constexpr|const|volatile|noexcept|restrict|__restrict|__restrict__|__inline|"
     r"__inline__|__forceinline)\b|\"C\"|\[\[[^\[\]]*\]\]|"
     r"\b(?:__attribute__|__declspec|alignas)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)))*\s*"
 )

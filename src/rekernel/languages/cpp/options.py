@@ -12,7 +12,7 @@ from typing import Any
 from rekernel.compilerflags import absolute
 from rekernel.languages.cpp.macros import has_c_restrict
 
-__all__ = ["HELP", "Settings", "settings"]
+__all__ = ["HELP", "Settings", "directories", "flag", "paths", "settings", "words"]
 
 HELP: Mapping[str, str] = {
     "include_dirs": "directories for #include, a list of paths",
@@ -52,8 +52,8 @@ class Settings:
 
 def settings(options: Mapping[str, Any], text: str) -> Settings:
     """Return what the options mean for a text. TypeError or ValueError names the option and its value."""
-    openmp = _flag(options, "openmp")
-    debug, allow_alias = bool(_flag(options, "debug")), bool(_flag(options, "allow_alias"))
+    openmp = flag(options, "openmp")
+    debug, allow_alias = bool(flag(options, "debug")), bool(flag(options, "allow_alias"))
     flags = ["-DREKERNEL=1"]
     if allow_alias:
         flags += ["-Drestrict=", "-D__restrict=", "-D__restrict__="]
@@ -63,23 +63,24 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
         flags += ["-DREKERNEL_DEBUG=1", "-D_GLIBCXX_ASSERTIONS=1"]
     else:
         flags.append("-DNDEBUG=1")  # an assert that fails would end the process
-    compiling, linking = _parted(_words(options.get("flags")))
-    given = _paths(options.get("include_dirs"))
+    compiling, linking = _parted(words(options.get("flags")))
+    given = paths(options.get("include_dirs"))
     return Settings(
-        include_dirs=_directories(given),
+        include_dirs=directories(given),
         relative=not all(map(os.path.isabs, given)) or absolute(compiling) != [*compiling],
         flags=(*flags, *compiling, *(["-UNDEBUG"] if debug else [])),
         linking=linking,
         openmp=bool(_OPENMP.search(text)) if openmp is None else openmp,
         optlevel=_level(options.get("optlevel")),
         target=options.get("target"),
-        nogil=_flag(options, "nogil"),
+        nogil=flag(options, "nogil"),
         allow_alias=allow_alias,
         debug=debug,
     )
 
 
-def _flag(options: Mapping[str, Any], name: str) -> bool | None:
+def flag(options: Mapping[str, Any], name: str) -> bool | None:
+    """Return an option that is True, False or not given."""
     value = options.get(name)
     if value is not None and not isinstance(value, bool):
         raise TypeError(f"{name}= takes True, False or None, not {value!r}")
@@ -94,7 +95,8 @@ def _level(value: Any) -> str | None:
     return str(value)
 
 
-def _words(value: Any) -> Sequence[str]:
+def words(value: Any) -> Sequence[str]:
+    """Return the words of ``flags=``."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -107,18 +109,19 @@ def _words(value: Any) -> Sequence[str]:
     raise TypeError(f"flags= takes a list of texts, or one text, not {value!r}")
 
 
-def _parted(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parted(given: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words for the compiler and those for the linker; -Xlinker, -l and -L may stand before their value."""
     parts: tuple[list[str], list[str]] = ([], [])
     value_of_linker = False
-    for word in words:
+    for word in given:
         links = value_of_linker or word.startswith(("-l", "-L", "-Wl,", "-Xlinker"))
         parts[links].append(word)
         value_of_linker = not value_of_linker and word in ("-l", "-L", "-Xlinker")
     return tuple(parts[0]), tuple(parts[1])
 
 
-def _paths(value: Any) -> tuple[str, ...]:
+def paths(value: Any) -> tuple[str, ...]:
+    """Return the paths of ``include_dirs=``, as they are given."""
     if value is None:
         return ()
     if isinstance(value, str | os.PathLike):
@@ -129,7 +132,8 @@ def _paths(value: Any) -> tuple[str, ...]:
         raise TypeError(f"include_dirs= takes a list of paths, not {value!r}") from None
 
 
-def _directories(paths: Sequence[str]) -> tuple[str, ...]:
+def directories(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return absolute paths; a ValueError names one that is no directory."""
     found = tuple(map(os.path.abspath, paths))
     for path in found:
         if not os.path.isdir(path):

@@ -28,7 +28,6 @@ _REASONS = {
     6: "an enumeration cannot be passed: use an integer",
     7: "this type cannot be passed; scalars, pointers to numbers and rekernel::Array can",
     8: "a kernel on a device takes no references: pass it by value",
-    9: "an array without axes cannot be passed to a device: use a pointer",
 }
 
 

@@ -128,4 +128,5 @@ def read(text: str) -> Reading:
 
     found = cpp.read(blanked(text), walk)
     kernels = [one for one in found.candidates if not one.fewer]  # a launch leaves out nothing
-    return Reading(kernels, walks[0].variables if walks else [], found.skipped, found.wrong_line)
+    skipped = {name: why.replace("template void", "template __global__ void") for name, why in found.skipped.items()}
+    return Reading(kernels, walks[0].variables if walks else [], skipped, found.wrong_line)

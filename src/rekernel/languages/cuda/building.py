@@ -1,0 +1,135 @@
+"""From a CUDA text to callables: settings, key, object cache or NVRTC, modules on demand, kernels."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from rekernel.cuda import cubins, modules, nvrtc
+from rekernel.errors import JitError
+from rekernel.languages.cpp.building import text_of, watched
+from rekernel.languages.cpp.failure import warning_lines
+from rekernel.languages.cpp.signature import Entry, from_json
+from rekernel.languages.cuda import code, options, signature, unit
+from rekernel.languages.cuda.compiling import compile_unit
+from rekernel.languages.cuda.failure import source_error
+from rekernel.languages.cuda.variables import DeviceVariable
+from rekernel.objcache import ObjectCache
+from rekernel.product import CompileFailed
+
+if TYPE_CHECKING:
+    from rekernel.jit.obtain import Artefact
+    from rekernel.languages import Built, Request
+
+__all__ = ["Private", "build"]
+
+SCHEMA = 1
+"""Raise it when the same text and headers become another unit."""
+UNIT = "kernel.cu"
+"""What NVRTC calls a text. The user's name for it does not enter the key."""
+_QUOTED = re.compile(r"(?:#|%:)\W*include(?:_next)?\b(?![ \t]*<)|__has_include")
+
+
+@dataclass(eq=False)
+class Private:
+    """The language's own record of a version."""
+
+    headers: Mapping[str, Any] | None
+    """The user's headers, as they were read; None where one was written meanwhile, and nobody knows what was read."""
+    unit: str
+    """The text that was compiled, headers of ours left out."""
+    command: tuple[str, ...]
+    key: str
+    entries: Sequence[Entry]
+    """The kernels, with their names in the module."""
+    arch: str
+    relative_to: str | None = None
+    """The current directory of the load, where a path of it is relative."""
+
+
+def build(request: Request) -> Built:
+    """Make a version: it is compiled, and loaded on a device when it is first called there."""
+    from rekernel.languages import Built
+
+    source, text = request.source, text_of(request.source)
+    chosen = options.settings(source.options, text)
+    objcache = _objcache(request)
+    arch = chosen.arch or nvrtc.architecture(code.capability(), cubins.about(objcache))
+    directory = None
+    if source.filename is not None and _QUOTED.search(text) and os.path.exists(source.filename):
+        directory = os.path.dirname(os.path.abspath(source.filename))
+    order = cubins.Order(
+        text, arch, options=chosen.flags, headers=unit.headers(), before=(unit.HEADER,),
+        include_dirs=chosen.include_dirs, directory=directory, name=UNIT,
+        fields=(("cuda", SCHEMA), ("reader", _reader_version())),
+    )  # fmt: skip
+    artefact = _obtain(request, objcache, order, text)
+    kept = artefact.manifest
+    found = [from_json(row, text) for row in kept["entries"]]
+    loaded = code.Code(modules.Module(artefact.data, request.kernel_id))
+    functions = [code.kernel(loaded, one, request, chosen, UNIT) for one in found]
+    entries = _entries(found, functions)
+    variables = {one.name: DeviceVariable(loaded, one) for one in signature.from_json(kept["variables"])}
+    relative = chosen.relative or (directory is not None and not os.path.isabs(source.filename or os.sep))
+    return Built(
+        entries=entries, kernels=tuple(one.kernel for one in found),
+        names={name: one for name, one in variables.items() if name not in entries},
+        skipped=dict(kept["skipped"]), warnings=warning_lines(artefact.warnings, source), notes=tuple(kept["notes"]),
+        from_cache=artefact.from_cache, rebuilt_because=artefact.rebuilt_because,
+        private=Private(
+            watched(kept.get("headers")), text, artefact.command, artefact.key, found, arch,
+            os.getcwd() if relative else None,
+        ),
+    )  # fmt: skip
+
+
+@cache
+def _default_objcache() -> ObjectCache:
+    return ObjectCache()
+
+
+def _objcache(request: Request) -> ObjectCache:
+    """Return the cache of the loader's JIT, whichever that is: a cubin is kept beside other compiled bytes."""
+    if request.jit is None:
+        return _default_objcache()
+    found = getattr(request.jit, "objcache", None)
+    if not isinstance(found, ObjectCache):
+        raise JitError(f"{request.kernel_id} is CUDA, which needs a CupyJit; the loader was made with {request.jit!r}")
+    return found
+
+
+@cache
+def _reader_version() -> str:
+    """Return what the key says of the code that finds kernels and makes the unit from them."""
+    from importlib.util import source_hash
+
+    here = os.path.dirname(__file__)
+    own = [os.path.join(here, name) for name in ("reading.py", "unit.py", "signature.py", "compiling.py")]
+    cpp = os.path.join(os.path.dirname(here), "cpp")
+    shared = ("macros.py", "reading.py", "unit.py", "signature.py", "compiling.py")
+    state = b""
+    for path in (*own, *(os.path.join(cpp, name) for name in shared)):
+        with open(path, "rb") as file:
+            state += source_hash(file.read())
+    return state.hex()
+
+
+def _obtain(request: Request, objcache: ObjectCache, order: cubins.Order, text: str) -> Artefact:
+    try:
+        return cubins.obtain(objcache, order, lambda compiled: compile_unit(text, compiled))
+    except CompileFailed as failure:
+        raise source_error(
+            failure, request.source, text, UNIT, kernel_id=request.kernel_id, number=request.number
+        ) from None
+
+
+def _entries(found: Sequence[Entry], functions: Sequence[Any]) -> dict[str, Any]:
+    """Return for each name what a handle launches: a kernel, or a choice among overloads."""
+    named: dict[str, list[tuple[Entry, Any]]] = {}
+    for entry, function in zip(found, functions, strict=True):
+        named.setdefault(entry.kernel.name, []).append((entry, function))
+    return {name: code.one_of(name, pairs) for name, pairs in named.items()}
