@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from jitkernels import compilers
 from rekernel import KernelLoader, _native
 from rekernel.compilers import CompilerInfo, GccInfo
 from rekernel.errors import ToolchainError
@@ -32,8 +31,8 @@ loader = load_with(sys.argv[1])
 
 @functools.cache
 def has_gcc() -> bool:
-    """Whether g++ is here and works."""
-    return any(isinstance(info, GccInfo) for info in compilers())
+    """Whether g++ is here. It is not asked: this is imported by every program that a test starts."""
+    return shutil.which("g++") is not None
 
 
 @functools.cache

@@ -17,9 +17,10 @@ ROOT = Path(rekernel.__file__).parent
 
 # Values and text: no subprocess, no thread, no file is written, nothing of a loader.
 VALUES = {
-    "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
+    "compilerflags", "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
     "diagnostics", "diagnosticdata", "gnumessages", "symbolic", "pointwise",
-    "languages.cpp.reading", "languages.cpp.spelled", "languages.cpp.options",
+    "languages.cpp.candidates", "languages.cpp.macros", "languages.cpp.nodes", "languages.cpp.options",
+    "languages.cpp.reading", "languages.cpp.spelled", "compilerflags",
     "languages.stencil.options", "languages.stencil.reading",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
@@ -45,6 +46,7 @@ BACKWARDS = {
     ("handle", "returning"): "a kernel makes its own form that returns an array",
     ("pickling", "loader"): "a pickle that comes to another process brings its loader",
     ("loader", "default"): "a pickle of the default loader's kernel makes the default loader",
+    ("languages", "languages.cuda"): "the table imports its built-in rows when it is first asked",
     ("languages", "languages.cpp"): "the table imports its built-in rows when it is first asked",
     ("languages", "languages.stencil"): "the table imports its built-in rows when it is first asked",
     ("languages", "languages.taichi"): "the table imports its built-in rows when it is first asked",
@@ -52,6 +54,7 @@ BACKWARDS = {
 
 # Files of more than 250 lines, each with its reason.
 LONG = {
+    "languages/cpp/reading.py": "the walk over a text is one class",
     "languages/pytext.py": "the rules of Python's scopes belong on one page",
     "languages/taichi/guards.py": "the checked way into a kernel, with what it keeps for the next check",
     "live.py": "record, module and their dunders share one slot",

@@ -15,8 +15,9 @@ import pytest
 
 from cppkit import until
 from cudakit import CONTEXT, FUNCTION, CupyArray, FakeCuda, cuda_fixture, cupy_fixture, launch, numbers  # noqa: F401
-from rekernel import ArgumentTypeError, ArgumentValueError, KernelLoader, LaunchGrid, ToolchainError
+from rekernel import ArgumentTypeError, ArgumentValueError, KernelLoader, ToolchainError
 from rekernel.languages.cuda import checked
+from rekernel.launchgrid import LaunchGrid
 from test_cuda_texts import Jit, pytestmark  # noqa: F401
 
 STEP = """

@@ -5,7 +5,6 @@
 #include "cuda.hpp"
 #include "numpy_api.hpp"
 
-#include <algorithm>
 #include <iterator>
 
 namespace rekernel {

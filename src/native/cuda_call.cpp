@@ -5,7 +5,7 @@
 #include "cuda.hpp"
 #include "prepare.hpp"
 
-#include <cstring>
+#include <utility>
 
 namespace rekernel {
 

@@ -5,6 +5,8 @@
 #include "cuda.hpp"
 #include "numpy_api.hpp"
 
+#include <utility>
+
 namespace rekernel {
 
 namespace {

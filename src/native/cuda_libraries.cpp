@@ -3,7 +3,6 @@
 // Invariant: nothing is imported here. A type is known by a reference to it, so that its address stays its own; what is
 // current is asked at every call.
 #include "cuda.hpp"
-#include "numpy_api.hpp"
 
 #include <iterator>
 

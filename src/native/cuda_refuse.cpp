@@ -2,7 +2,6 @@
 //
 // Invariant: as in refuse.cpp: exactly one exception is set, and these run only when a call has failed already.
 #include "cuda.hpp"
-#include "numpy_api.hpp"
 
 namespace rekernel {
 

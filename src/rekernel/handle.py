@@ -65,8 +65,9 @@ class KernelHandle(_native.Handle):
 
     def _refuse_launch(self) -> NoReturn:
         """Raise: what the handle leads to takes no launch grid in brackets. Called by ``_native.Handle``."""
-        if hasattr(entry := self._edition.built.entries.get(self._name), "refuse"):
-            entry.refuse()
+        refuse = getattr(self._edition.built.entries.get(self._name), "refuse", None)
+        if refuse is not None:
+            refuse()
         raise TypeError(f"{self._title} is a {self.language} kernel and takes no launch grid; call it: {self._value}")
 
     def __getattr__(self, name: str) -> Any:

@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from cachekit import NOBODY, Child, one_warning, posix
-from cppkit import answer, load_with, needs_cpp
+from cppkit import CpuJit, GccInfo, answer, load_with, needs_cpp
 from rekernel import KernelLoader, files
 
 pytestmark = [posix, needs_cpp]
@@ -27,7 +27,7 @@ def as_nobody() -> tuple[int, int]:
         tempfile.tempdir = place
         os.chdir(place)
         with one_warning("kernels are kept in"):
-            return load_twice(KernelLoader())
+            return load_twice(KernelLoader(jit=CpuJit(GccInfo())))
 
 
 def test_a_user_without_a_home_and_without_a_name():

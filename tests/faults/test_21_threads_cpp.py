@@ -9,7 +9,7 @@ from support import run_python
 
 pytestmark = needs_cpp
 
-SECONDS = min(10.0, float(os.environ.get("REKERNEL_STRESS_SECONDS", "10")))
+SECONDS = float(os.environ.get("REKERNEL_STRESS_SECONDS", "6"))
 
 STRESS = (
     START

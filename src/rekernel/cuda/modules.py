@@ -64,6 +64,7 @@ class Loaded:
 
     module: int
     context: int
+    driver: Driver
 
 
 class Module:
@@ -88,7 +89,7 @@ class Module:
                 try:
                     context = using.context(device)
                     with using.inside(context):
-                        found = Loaded(using.load(self._image), context)
+                        found = Loaded(using.load(self._image), context, using)
                 except CudaError as error:
                     raise DeviceError(f"{self._name} cannot be loaded on device {device}: {error}") from None
                 self._loaded[device] = found
@@ -124,13 +125,12 @@ def _retire(loaded: dict[int, Loaded], pid: int) -> None:
 
 
 def _reap() -> None:
-    using = _drivers[os.getpid()]
     while True:
         while _retired:
             one = _retired.popleft()
-            with suppress(CudaError), using.inside(one.context):  # a dead context has nothing to unload
-                using.synchronize()
-                using.unload(one.module)
+            with suppress(CudaError), one.driver.inside(one.context):  # a dead context has nothing to unload
+                one.driver.synchronize()
+                one.driver.unload(one.module)
         _reaper.clear()
         if not _retired or _reaper:
             return

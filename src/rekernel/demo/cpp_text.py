@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from rekernel.demo.gray_scott import Text
 
-OPTIONS = {"flags": "-fno-math-errno"}
-"""Without it, sqrt may have to set errno, and its loop is not turned into vector instructions."""
-
 _FIRST = """\
 constexpr int n = 512;  // a power of two, see wrap
 constexpr float feed = 0.0545f;

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rekernel import KernelLoader, ToolchainError
-from rekernel.demo.cpp_text import CPP, OPTIONS
+from rekernel.demo.cpp_text import CPP
 from rekernel.demo.gray_scott import KERNEL_ID, Field, Text
 from rekernel.demo.taichi_text import TAICHI
 
@@ -25,8 +25,6 @@ class Side(ABC):
     loader: KernelLoader
     release: str
     """What runs it, for example ``Taichi 1.7.4``."""
-    options: dict[str, Any]
-    """For every load."""
 
     def __init__(self, size: int) -> None:
         self.text = self.model.sized(size)
@@ -39,7 +37,7 @@ class Side(ABC):
 
     def load(self, text: str) -> None:
         """Load the text; what was live stays so where it is refused (KernelSourceError)."""
-        self.module = self.loader.load(text, KERNEL_ID, language=self.model.language, **self.options)
+        self.module = self.loader.load(text, KERNEL_ID, language=self.model.language)
         self.text = text
 
     def version(self) -> int:
@@ -65,7 +63,7 @@ class TaichiSide(Side):
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
-        self.loader, self.options = KernelLoader(), {}
+        self.loader = KernelLoader()
         # Taichi reads both early: no banner, and no question to the network about its version.
         os.environ.setdefault("ENABLE_TAICHI_HEADER_PRINT", "False")
         os.environ.setdefault("TI_SKIP_VERSION_CHECK", "ON")
@@ -107,7 +105,7 @@ class CppSide(Side):
         jit = CpuJit(objcache=None)  # without a cache every edit is really compiled
         found = probe(jit.compiler_info)
         self.release = f"C++ through {found.kind} {'.'.join(map(str, found.number))}"
-        self.loader, self.options = KernelLoader(jit=jit), OPTIONS
+        self.loader = KernelLoader(jit=jit)
 
     def begin(self, u: Field, v: Field) -> Callable[[], object]:
         """Copy the arrays; the callable follows every swap."""

@@ -23,7 +23,7 @@ from rekernel.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rekernel.languages.cpp.reading import Reading
+    from rekernel.languages.cpp.candidates import Reading
 
 __all__ = ["CPP", "CompiledText", "Cpp", "CppDraft"]
 
@@ -162,7 +162,8 @@ class CppDraft(Draft):
             raise KernelSourceError(
                 f"this does not read as {self.language[1]}, and there is no function to name the kernel after",
                 kernel_id=kernel_id, version=number, language=self.language[0], source=source.text,
-                first_line=source.first_line, filename=source.filename, line=self.reading.wrong_line + source.first_line - 1,
+                first_line=source.first_line, filename=source.filename,
+                line=self.reading.wrong_line + source.first_line - 1,
             )  # fmt: skip
         return names
 

@@ -138,7 +138,7 @@ def _reader_version() -> str:
 
     parts = [
         os.path.join(os.path.dirname(__file__), name)
-        for name in ("macros.py", "reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
+        for name in ("macros.py", "nodes.py", "reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
     ]
     state = b""
     for path in parts:

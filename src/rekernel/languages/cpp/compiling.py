@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rekernel.languages.cpp import unit
+from rekernel.languages.cpp.candidates import Candidate, Reading
 from rekernel.languages.cpp.failure import blamed
-from rekernel.languages.cpp.reading import Candidate, Reading, read
+from rekernel.languages.cpp.reading import read
 from rekernel.languages.cpp.signature import Entry, entries, to_json
 from rekernel.languages.cpp.spelled import Spelled, spelled
 from rekernel.product import CompileFailed, Product

@@ -54,7 +54,7 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
     """Return what the options mean for a text. TypeError or ValueError names the option and its value."""
     openmp = flag(options, "openmp")
     debug, allow_alias = bool(flag(options, "debug")), bool(flag(options, "allow_alias"))
-    flags = ["-DREKERNEL=1"]
+    flags = ["-DREKERNEL=1", "-fno-math-errno"]  # a sqrt that may set errno is not turned into vector instructions
     if allow_alias:
         flags += ["-Drestrict=", "-D__restrict=", "-D__restrict__="]
     elif has_c_restrict(text):

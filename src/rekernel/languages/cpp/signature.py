@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rekernel.kernel import Kernel, Parameter, Slot
-from rekernel.languages.cpp.reading import Argument, Candidate
+from rekernel.languages.cpp.candidates import Argument, Candidate
 from rekernel.languages.cpp.unit import Plan, entry_symbol
 
 __all__ = ["Entry", "dtype_of", "entries", "from_json", "records_in", "to_json"]

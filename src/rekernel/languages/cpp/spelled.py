@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rekernel.languages.cpp.reading import Candidate
+from rekernel.languages.cpp.candidates import Candidate
 
 __all__ = ["GUARD", "Part", "Spelled", "spelled"]
 

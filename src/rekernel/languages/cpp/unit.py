@@ -16,7 +16,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 
-from rekernel.languages.cpp.reading import Candidate
+from rekernel.languages.cpp.candidates import Candidate
 from rekernel.languages.cpp.spelled import GUARD, Spelled
 
 __all__ = [

@@ -110,7 +110,7 @@ def _reader_version() -> str:
     here = os.path.dirname(__file__)
     own = [os.path.join(here, name) for name in ("reading.py", "unit.py", "signature.py", "compiling.py")]
     cpp = os.path.join(os.path.dirname(here), "cpp")
-    shared = ("macros.py", "reading.py", "unit.py", "signature.py", "compiling.py")
+    shared = ("macros.py", "nodes.py", "reading.py", "unit.py", "signature.py", "compiling.py")
     state = b""
     for path in (*own, *(os.path.join(cpp, name) for name in shared)):
         with open(path, "rb") as file:

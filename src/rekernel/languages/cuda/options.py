@@ -21,7 +21,9 @@ HELP: Mapping[str, str] = {
 }
 
 _ARCH = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
-_MORE_THAN_MINIMAL = re.compile(r"\b(?:cuda\w+|tex\w*|surf\w*|c[ug]\w*\.h)\b|#\s*include\s*[<\"](?:cub|thrust|cuda|nv)/")
+_MORE_THAN_MINIMAL = re.compile(
+    r"\b(?:cuda\w+|tex\w*|surf\w*|c[ug]\w*\.h)\b|#\s*include\s*[<\"](?:cub|thrust|cuda|nv)/"
+)
 
 
 @dataclass(frozen=True)

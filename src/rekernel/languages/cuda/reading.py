@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rekernel.languages.cpp import reading as cpp
-from rekernel.languages.cpp.reading import Candidate, function_declarator, name_in, storage
+from rekernel.languages.cpp.candidates import Candidate
+from rekernel.languages.cpp.nodes import function_declarator, name_in, storage
 
 __all__ = ["STRIPPED", "Reading", "Variable", "blanked", "read"]
 

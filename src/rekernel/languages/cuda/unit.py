@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from rekernel.languages.cpp import unit as cpp
-from rekernel.languages.cpp.reading import Candidate
+from rekernel.languages.cpp.candidates import Candidate
 from rekernel.languages.cpp.unit import OWN, entry_symbol, header_path, marker
 from rekernel.languages.cuda.reading import Variable
 
