@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 from cppkit import until
 from cudakit import CONTEXT, FUNCTION, CupyArray, FakeCuda, cuda_fixture, cupy_fixture, launch, numbers  # noqa: F401
 from rekernel import ArgumentTypeError, ArgumentValueError, KernelLoader, ToolchainError
+from rekernel.cuda import devices
 from rekernel.languages.cuda import checked
 from rekernel.launchgrid import LaunchGrid
 from test_cuda_texts import Jit, pytestmark  # noqa: F401
@@ -89,11 +90,11 @@ class FakeDriver:
 
 @pytest.fixture
 def driver(cuda: FakeCuda, cupy: Any, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    from rekernel.cuda import modules
-
     made = FakeDriver()
-    monkeypatch.setattr(modules, "_drivers", {os.getpid(): made})
-    monkeypatch.setattr(modules, "_launchers", [cuda.driver])
+    here = SimpleNamespace(
+        driver=made, native=cuda.driver, capability=made.capability, context=made.context, current=lambda: 0
+    )
+    monkeypatch.setattr(devices, "devices", lambda: here)
     return made
 
 
@@ -108,7 +109,7 @@ def test_a_launch_passes_arrays_as_structs_and_scalars_by_value(cuda: FakeCuda, 
     kernel = loader.load(STEP).step
     kernel[LaunchGrid.cover((4, 6), (2, 8))](y, x, 2)
     assert numbers(cuda, "q4qq4qf") == (y.data.ptr, 4, 6, 6, 1, x.data.ptr, 4, 6, 24, 2, 2.0)
-    assert (tuple(cuda.last().grid), tuple(cuda.last().block)) == ((2, 2, 1), (2, 8, 1))
+    assert (tuple(cuda.last().grid), tuple(cuda.last().block)) == ((3, 1, 1), (2, 8, 1))
 
 
 def test_shared_memory_and_stream_are_those_of_the_brackets(cuda: FakeCuda, loader: KernelLoader) -> None:
@@ -309,13 +310,12 @@ def test_cuda_cannot_be_exported_and_says_so(loader: KernelLoader, tmp_path: Any
 def test_without_a_device_a_load_says_what_is_missing_and_how_to_compile_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from rekernel.cuda import missing, modules
+    from rekernel.cuda import missing
 
     def none() -> Any:
         raise missing.driver(OSError("libcuda.so.1: cannot open shared object file"))
 
-    monkeypatch.setattr(modules, "driver", none)
-    monkeypatch.setattr(modules, "launcher", none)
+    monkeypatch.setattr(devices, "devices", none)
     loader = KernelLoader(jit=Jit())
     with pytest.raises(ToolchainError, match=r"(?s)no CUDA device.*rekernel doctor.*arch='sm_90'"):
         loader.load("__global__ void k(int *x) {}", "m")

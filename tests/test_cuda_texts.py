@@ -184,13 +184,15 @@ def test_an_error_is_at_the_line_of_the_user(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["__global__ void k(float *x) { x[0] = 1;", "__global__ void k(float *x) { /* "])
 def test_a_text_that_ends_too_soon_is_an_error(text: str) -> None:
-    with pytest.raises(KernelSourceError, match="end of the text|comment|expected"):
+    with pytest.raises(KernelSourceError, match=r"end of the text|comment|expected"):
         load(text)
 
 
 def test_too_much_shared_memory_says_how_to_get_more() -> None:
-    text = "__global__ void k(double *x) { __shared__ double q[9999]; q[threadIdx.x] = x[0]; x[1] = q[threadIdx.x + 1]; }"
-    with pytest.raises(KernelSourceError, match="k.* uses too much shared data.*fourth value in the brackets"):
+    text = (
+        "__global__ void k(double *x) { __shared__ double q[9999]; q[threadIdx.x] = x[0]; x[1] = q[threadIdx.x + 1]; }"
+    )
+    with pytest.raises(KernelSourceError, match=r"k.* uses too much shared data.*fourth value in the brackets"):
         load(text)
 
 
@@ -313,7 +315,7 @@ def test_what_changes_the_cubin_changes_the_key(change: dict[str, Any]) -> None:
 def test_a_failed_text_changes_nothing() -> None:
     loader = KernelLoader(jit=Jit())
     load("__global__ void k(float *x) {}", loader)
-    with pytest.raises(KernelSourceError, match="keeps running|v1"):
+    with pytest.raises(KernelSourceError, match=r"keeps running|v1"):
         load("__global__ void k(float *x) { nonsense; }", loader)
     assert loader["m"].k.version == 1
 

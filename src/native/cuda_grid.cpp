@@ -88,13 +88,16 @@ bool read_shared(PyObject *name, PyObject *object, unsigned &out) {
     return true;
 }
 
-bool ask_grid(CudaKernel *kernel, PyObject *key, Geometry &out) {
+// An answer of four items is asked for anew by each call.
+bool ask_grid(CudaKernel *kernel, PyObject *key, Geometry &out, bool &keep) {
     Owned grid(new_reference(kernel->grid)), answer(PyObject_CallObject(grid.object, key));
     if (!answer) return false;
-    if (!PyTuple_Check(answer.object) || PyTuple_GET_SIZE(answer.object) != 3) {
+    Py_ssize_t count = PyTuple_Check(answer.object) ? PyTuple_GET_SIZE(answer.object) : 0;
+    if (count != 3 && count != 4) {
         PyErr_SetString(PyExc_TypeError, "grid() must return (grid, block, shared_bytes)");
         return false;
     }
+    keep = count == 3;
     PyObject *const *items = &PyTuple_GET_ITEM(answer.object, 0);
     return read_geometry(kernel->function.name, items[0], items[1], items[2], out);
 }
@@ -130,7 +133,8 @@ bool find_grid(CudaKernel *kernel, PyObject *stolen_shapes, PyObject *stolen_sca
     PyObject *kept = kernel->grids ? PyDict_GetItemWithError(kernel->grids, key.object) : nullptr;
     if (kept) std::memcpy(&out, PyBytes_AS_STRING(kept), sizeof out);
     if (kept || PyErr_Occurred()) return kept != nullptr;
-    return ask_grid(kernel, key.object, out) && keep_grid(kernel, key.object, out);
+    bool keep = true;
+    return ask_grid(kernel, key.object, out, keep) && (!keep || keep_grid(kernel, key.object, out));
 }
 
 }  // namespace rekernel

@@ -423,7 +423,7 @@ class CudaKernel:
       is captured into a graph, ``captured()`` is called before it, once for each device; None for nothing.
     - ``grid(shapes, scalars)`` returns (grid, block, shared_bytes) for a call without brackets: the shapes of the
       arrays, in order, and the values of the scalars, None for those that are no integers. Its answers are kept by
-      these values. None: the kernel needs brackets.
+      these values, unless they have a fourth item, False. None: the kernel needs brackets.
     - ``checked(device, stream)`` is called after each launch, if given; what it raises the call raises.
     - `errors`: the class raised, with one message, for errors of the driver.
 
@@ -460,7 +460,8 @@ class CudaKernel:
         policy: str = "python",
         kernel_id: str | None = None,
         version: int = 0,
-        grid: Callable[[_Shapes, tuple[int | None, ...]], tuple[Any, Any, int]] | None = None,
+        grid: Callable[[_Shapes, tuple[int | None, ...]], tuple[Any, Any, int] | tuple[Any, Any, int, bool]]
+        | None = None,
         arguments: tuple[int, ...] | None = None,
         checked: Callable[[int, int], object] | None = None,
     ) -> CudaKernel: ...

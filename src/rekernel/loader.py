@@ -196,6 +196,9 @@ class KernelLoader:
     def __len__(self) -> int:
         return len(self._lives)
 
+    def __bool__(self) -> bool:
+        return True  # also while it is empty: `given or KernelLoader()` must not make another one
+
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._lives))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +136,11 @@ def _build(cache: ObjectCache, order: Order, make: Make | None, digest: str) -> 
     return Artefact(made.data, digest, False, cache.why(digest), said, made.command, manifest)
 
 
-def _keep(cache: ObjectCache) -> str | None:
-    """Return where CUDA's headers may be written: beside the cache, or a directory of this user's for such a thing."""
-    place = beside(cache, "probes")
-    return None if place is None else os.path.dirname(place)
+def _keep(cache: ObjectCache) -> str:
+    """Return where CUDA's headers may be written: beside the cache, or for this process only."""
+    return cache.directory or _temporary().name
+
+
+@once
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="rekernel-cuda-")

@@ -26,6 +26,11 @@ _NOT_FOUND = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"]*)
 _SEVERITY = {"warning": "warning", "remark": "note", "note": "note", "info": "note"}
 _INDENT = "  "  # of the line that is shown, and of the mark below it
 _NAMES = "__nv_name_map"  # what NVRTC calls the names that it was asked for
+_BUILTIN = "__nv_nvrtc_builtin_header.h"  # what it reads before every text
+_CLEARER = {
+    "A function without": "this is a function for the host; device code needs __device__ before it",
+    "A namespace scope variable without": "this is a variable of the host; write __device__ or __constant__ before it",
+}
 
 
 def parse(
@@ -47,11 +52,23 @@ def parse(
         if match is not None:
             one = _placed(match, lines[at + 1 : end], name, names or {}, includes or {})
             if one is not None and not (one.severity != "error" and _below(one.filename, quiet)):
+                if one.severity == "note" and one.via and found and not found[-1].via:
+                    found[-1] = replace(found[-1], via=one.via)  # of the error to which the note belongs
                 found.append(one)
         elif match := _PLACELESS.match(lines[at]):
             found.append(Diagnostic(readable(match["text"]), severity=_SEVERITY.get(match["kind"], "error")))
         at = end
-    return tuple(found)
+    return tuple(_without_builtin(found))
+
+
+def _without_builtin(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return one message for all those about CUDA's own header, which only a macro can break."""
+    inside = [one for one in found if one.filename == _BUILTIN and one.severity == "error"]
+    kept = [one for one in found if one.filename != _BUILTIN]
+    if not inside:
+        return kept
+    said = f"a macro of the options or of a header that comes first breaks CUDA's own header: {inside[0].text or ''}"
+    return [Diagnostic(f"{said.rstrip()}: {inside[0].message}; #define it in the text"), *kept]
 
 
 def _end(lines: Sequence[str], at: int) -> int:
@@ -69,6 +86,7 @@ def _placed(
     if match["file"] == _NAMES:  # said twice, of a name; the text that it stands in is ours
         return None if said.startswith("Error in parsing name expression") else Diagnostic(said)
     severity = _SEVERITY.get(match["kind"], "error")
+    said = next((clear for start, clear in _CLEARER.items() if said.startswith(start)), said)
     if missing := _NOT_FOUND.match(said):
         advice = instead_of(missing["name"])
         said = f"there is no header {missing['name']}" + (f": {advice}" if advice else " in the include directories")

@@ -1,143 +1,178 @@
-"""A cubin on the devices: loaded where it is first wanted, unloaded when nothing can launch it any more.
+"""Cubins on devices: loaded where and when they are first needed, unloaded after the last kernel that uses them.
 
-Unloading waits for the device, which a finalizer must not: a thread does it, started on demand.
+A module must not go while a kernel of it runs, and waiting for that must not hold up whoever drops the last handle,
+who may even be in the middle of a capture. So a thread of ours waits and unloads.
 """
 
 from __future__ import annotations
 
-import atexit
+import _thread
 import os
-import threading
+import time
 import weakref
-from collections import deque
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from queue import SimpleQueue
+from threading import Event
 
-from rekernel import _native
-from rekernel.cuda import missing
-from rekernel.cuda.driver import CudaError, Driver
-from rekernel.errors import JitError
-from rekernel.locks import rlock
+from rekernel import locks
+from rekernel.cuda import devices as found
+from rekernel.cuda.devices import Devices
+from rekernel.cuda.driver import CudaError
 
-__all__ = ["DeviceError", "Loaded", "Module", "driver", "launcher"]
+__all__ = ["Module", "drain", "release_captured"]
 
+_PAUSE = 0.05  # seconds between two looks at a context that is being captured
+_RETRIES = 1200
 
-class DeviceError(JitError, RuntimeError):
-    """What the CUDA driver said instead of launching or loading a kernel."""
-
-
-_drivers: dict[int, Driver] = {}
-"""By process: only the one that has started CUDA may use it."""
-_launchers: list[Any] = []
-_lock = rlock()
+Image = Callable[[str], bytes]
+"""Gives the code for an architecture (``sm_90``), which may be compiled for it now."""
+Resolved = tuple[int, int, Callable[[], None]]
+"""A function, its context, and what to call when a launch of it is captured into a graph."""
 
 
-def driver() -> Driver:
-    """Return the driver, started. ToolchainError says what is missing."""
-    found = _drivers.get(os.getpid())
-    if found is not None:
-        return found
-    with _lock:
-        if _drivers and os.getpid() not in _drivers:
-            raise missing.forked()
-        try:
-            return _drivers.setdefault(os.getpid(), Driver())
-        except (OSError, CudaError) as error:
-            raise missing.driver(error) from None
+@dataclass(eq=False)
+class _Loaded:
+    """A module on one device."""
 
-
-def launcher() -> Any:
-    """Return the native extension's driver, through which kernels are launched. It need not be there to be made."""
-    with _lock:
-        if not _launchers:
-            try:
-                _launchers.append(_native.CudaDriver())
-            except OSError as error:
-                raise missing.driver(error) from None
-        return _launchers[0]
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A module in the context of a device."""
-
+    devices: Devices
+    device: int
     module: int
-    context: int
-    driver: Driver
+    captured: bool = False
+    """A graph that may be launched at any later time uses its code."""
+
+    def keep(self) -> None:
+        """Note that a launch was captured."""
+        self.captured = True
 
 
 class Module:
-    """A cubin, or PTX with its final zero."""
+    """The code of one version, for every device on which it is called.
 
-    def __init__(self, image: bytes, name: str) -> None:
-        self._image, self._name = image, name
-        self._loaded: dict[int, Loaded] = {}
-        self._lock = rlock()
-        made = weakref.finalize(self, _retire, self._loaded, os.getpid())
-        made.atexit = False
+    `image`: the code by architecture; `architecture`: that of a compute capability (90 gives ``sm_90``). The module
+    lives as long as this object or something that `resolver` made.
+    """
 
-    def on(self, device: int) -> Loaded:
-        """Return the module on a device, loaded now if need be. DeviceError where the driver refuses it."""
-        found = self._loaded.get(device)
-        if found is not None:
-            return found
+    def __init__(self, image: Image, architecture: Callable[[int], str]) -> None:
+        self._image, self._architecture = image, architecture
+        self._loaded: dict[int, _Loaded] = {}
+        self._lock = locks.rlock()
+        weakref.finalize(self, _retire, self._loaded).atexit = False  # then the driver takes everything back
+
+    def resolver(self, name: str) -> Callable[[int], Resolved]:
+        """Return what finds the kernel of a lowered name on a device: what a `_native.CudaKernel` asks once for each.
+
+        It raises ToolchainError without a driver, CudaError where the code cannot be loaded.
+        """
+
+        def resolve(device: int) -> Resolved:
+            loaded = self.on(device)
+            context = loaded.devices.context(device)
+            with loaded.devices.driver.inside(context):
+                function = loaded.devices.driver.function(loaded.module, name, device)
+            return function, context, loaded.keep
+
+        return resolve
+
+    def on(self, device: int) -> _Loaded:
+        """Return the module on a device; loaded, if it is not there yet."""
         with self._lock:
-            found = self._loaded.get(device)
-            if found is None:
-                using = driver()
-                try:
-                    context = using.context(device)
-                    with using.inside(context):
-                        found = Loaded(using.load(self._image), context, using)
-                except CudaError as error:
-                    raise DeviceError(f"{self._name} cannot be loaded on device {device}: {error}") from None
-                self._loaded[device] = found
-            return found
+            known = self._loaded.get(device)
+            if known is None:
+                here = found.devices()
+                data = self._image(self._architecture(here.capability(device)))
+                with here.driver.inside(here.context(device)):
+                    known = self._loaded[device] = _Loaded(here, device, here.driver.load(data))
+            return known
 
-    def function(self, device: int, symbol: str) -> tuple[int, int]:
-        """Return a kernel's function on a device, and the device's context."""
-        loaded, using = self.on(device), driver()
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices on which it is loaded."""
+        return tuple(self._loaded)
+
+
+class _Reaper:
+    """Unloads modules on its own thread, which is started with the first of them.
+
+    Nothing here takes a lock: it is called from the garbage collector, which may run anywhere.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: SimpleQueue[_Loaded | Event] = SimpleQueue()
+        self.kept: list[_Loaded] = []
+        self.running = False
+
+    def take(self, item: _Loaded | Event) -> None:
+        self.waiting.put(item)
+        if not self.running:
+            self.running = True
+            # Not threading.Thread, which takes locks to start and waits.
+            _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        while True:
+            item = self.waiting.get()
+            if isinstance(item, Event):
+                item.set()
+            elif item.captured:
+                self.kept.append(item)
+            else:
+                _unload(item)
+
+
+_reaper = _Reaper()
+
+
+def _retire(loaded: dict[int, _Loaded]) -> None:
+    if not found.inherited():
+        for one in loaded.values():
+            _reaper.take(one)
+    loaded.clear()
+
+
+def _unload(loaded: _Loaded) -> None:
+    """Unload a module once its context has nothing to do; a context that has failed takes its modules along."""
+    driver, context = loaded.devices.driver, loaded.devices.context(loaded.device)
+    for _ in range(_RETRIES):
         try:
-            with using.inside(loaded.context):
-                return using.function(loaded.module, symbol, device), loaded.context
-        except CudaError as error:
-            raise DeviceError(f"{self._name} has no kernel {symbol} on device {device}: {error}") from None
-
-
-_retired: deque[Loaded] = deque()
-_reaper: list[threading.Thread] = []
-_ending: list[bool] = []
-
-
-def _retire(loaded: dict[int, Loaded], pid: int) -> None:
-    """Have modules unloaded; called by a finalizer, in any thread and at any moment, so it takes no lock."""
-    if not loaded or pid != os.getpid() or _ending:
-        return
-    _retired.extend(loaded.values())
-    if not _reaper:
-        thread = threading.Thread(target=_reap, name="rekernel unloads CUDA modules", daemon=True)
-        _reaper.append(thread)
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter ends, and the driver with it
-            _reaper.clear()
-
-
-def _reap() -> None:
-    while True:
-        while _retired:
-            one = _retired.popleft()
-            with suppress(CudaError), one.driver.inside(one.context):  # a dead context has nothing to unload
-                one.driver.synchronize()
-                one.driver.unload(one.module)
-        _reaper.clear()
-        if not _retired or _reaper:
+            with driver.inside(context):
+                driver.synchronize()
+                driver.unload(loaded.module)
             return
-        _reaper.append(threading.current_thread())
+        except CudaError as error:
+            if not error.capturing:
+                return
+            time.sleep(_PAUSE)  # what is captured now may use it: nobody may wait for the context meanwhile
 
 
-atexit.register(_ending.append, True)
+def release_captured() -> int:
+    """Unload the retired modules that were kept because a launch was captured into a graph. Returns how many.
+
+    Graphs that use them must not be launched any more.
+    """
+    drain()
+    kept, _reaper.kept[:] = _reaper.kept[:], []
+    for one in kept:
+        one.captured = False
+        _reaper.take(one)
+    drain()
+    return len(kept)
+
+
+def drain(timeout: float | None = 60.0) -> bool:
+    """Wait until every module that was retired before is unloaded; return whether it is."""
+    if found.inherited() or not _reaper.running:
+        return True
+    done = Event()
+    _reaper.take(done)
+    return done.wait(timeout)
+
+
+def _forget() -> None:
+    global _reaper
+    _reaper = _Reaper()  # its thread stayed in the parent
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_retired.clear)
-    os.register_at_fork(after_in_child=_reaper.clear)
+    os.register_at_fork(after_in_child=_forget)
+

@@ -19,18 +19,17 @@ def environment() -> str:
     return next((os.environ[name] for name in _VARIABLES if os.environ.get(name)), "")
 
 
-def directories(version: tuple[int, int], keep: str | None) -> Sequence[str]:
+def directories(version: tuple[int, int], keep: str) -> Sequence[str]:
     """Return the include directories of CUDA's headers; none where there are none.
 
-    `version`: that of NVRTC, which is loaded. `keep`: where headers may be written that NVRTC has inside (26 MB), or
-    None: they are not written then.
+    `version`: that of NVRTC, which is loaded. `keep`: where headers may be written that NVRTC has inside (26 MB).
     """
     packages = [os.path.join(place, name) for place in sys.path for name in _PACKAGES]
     places = [os.path.join(environment(), "include"), *packages] if environment() else packages
     for place in places:
         if os.path.isfile(os.path.join(place, _MARK)):
             return [place, os.path.join(place, "cccl")]
-    if keep is not None and version >= (13, 3):
+    if version >= (13, 3):
         place = os.path.join(keep, f"cuda-headers-{version[0]}.{version[1]}")
         if _written(place, version[0]):
             return [place, os.path.join(place, "cccl")]

@@ -124,7 +124,7 @@ class CpuJit(JitBase):
         try:
             return obtain(self.objcache, order, pch=self.precompiled)
         except CompileFailed as failure:
-            raise _source_error(failure, kernels) from failure
+            raise source_error(failure, kernels) from failure
 
     def precompiled(self) -> PrecompiledHeaders | None:
         """Return the precompiled headers that are kept beside the cache."""
@@ -158,7 +158,7 @@ def _kernel(given: Any, jit: CpuJit) -> Kernel:
     raise JitError(f"CpuJit compiles Kernel values, not {type(given).__module__}.{type(given).__qualname__}")
 
 
-def _source_error(failure: Any, kernels: Sequence[Kernel]) -> KernelSourceError:
+def source_error(failure: Any, kernels: Sequence[Kernel]) -> KernelSourceError:
     """Turn what the compiler said into an error at the line of the kernel's own text."""
     named = {text_name(kernel): kernel for kernel in reversed(kernels)}
     errors = [d for d in failure.diagnostics if d.severity == "error"] or list(failure.diagnostics)

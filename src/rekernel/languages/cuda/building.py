@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ class Private:
 
 def build(request: Request) -> Built:
     """Make a version: it is compiled, and loaded on a device when it is first called there."""
-    from rekernel.languages import Built
+    from rekernel.languages import Built, Request
 
     source, text = request.source, text_of(request.source)
     chosen = options.settings(source.options, text)
@@ -70,7 +70,17 @@ def build(request: Request) -> Built:
     artefact = _obtain(request, objcache, order, text)
     kept = artefact.manifest
     found = [from_json(row, text) for row in kept["entries"]]
-    loaded = code.Code(modules.Module(artefact.data, request.kernel_id))
+
+    alone = Request(source, request.draft, request.kernel_id, request.number)  # without what keeps the version before
+
+    def image(other: str) -> bytes:
+        """Return the code for an architecture: a process may have devices of several."""
+        return artefact.data if other == arch else _obtain(alone, objcache, replace(order, arch=other), text).data
+
+    def architecture(of_device: int) -> str:
+        return chosen.arch or nvrtc.architecture(of_device, cubins.about(objcache))
+
+    loaded = code.Code(modules.Module(image, architecture))
     functions = [code.kernel(loaded, one, request, chosen, UNIT) for one in found]
     entries = _entries(found, functions)
     variables = {one.name: DeviceVariable(loaded, one) for one in signature.from_json(kept["variables"])}

@@ -63,7 +63,7 @@ def exception(note: Note, kernel_id: str, name: str, source: Source, own: Callab
     threads = f"(block {note.block}, thread {note.thread})"
     if note.kind == _INDEX:
         return IndexError(
-            f"{where}: index {note.index} is out of bounds for axis {note.axis} with size {note.shape[note.axis]} of an "
-            f"array of shape {note.shape} {threads}"
+            f"{where}: index {note.index} is out of bounds for axis {note.axis} with size {note.shape[note.axis]} of "
+            f"an array of shape {note.shape} {threads}"
         )
     return AssertionError(f"{where}: assert({note.text}) failed {threads}")

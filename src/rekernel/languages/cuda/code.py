@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
+from rekernel.cuda import devices
 from rekernel.errors import ToolchainError
 from rekernel.jit.calltable import rows
 from rekernel.languages.cuda import checked
@@ -24,7 +25,8 @@ from rekernel.languages.cuda.signature import arguments
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rekernel.cuda.modules import Loaded, Module
+    from rekernel.cuda.driver import Driver
+    from rekernel.cuda.modules import Module
     from rekernel.languages import Request
     from rekernel.languages.cpp.signature import Entry
     from rekernel.languages.cuda.options import Settings
@@ -34,13 +36,11 @@ __all__ = ["Code", "capability", "kernel", "one_of"]
 
 def capability() -> int:
     """Return the compute capability of the current device; a ToolchainError says what is missing."""
-    from rekernel.cuda import modules
-
     try:
-        driver = modules.driver()
+        here = devices.devices()
     except ToolchainError as error:
         raise ToolchainError(f"{error}\nto compile without a device, name its architecture: arch='sm_90'") from None
-    return driver.capability(driver.current_device() or 0)
+    return here.capability(here.current())
 
 
 class Code:
@@ -49,48 +49,37 @@ class Code:
     def __init__(self, module: Module) -> None:
         self._module = module
 
-    def resolve(self, symbol: str, captured: Callable[[], None]) -> Callable[[int], tuple[int, int, Any]]:
+    def resolver(self, symbol: str, captured: Callable[[], None]) -> Callable[[int], tuple[int, int, Any]]:
         """Return what tells where a kernel is on a device. `captured` is called when a launch is captured there."""
-
-        def resolve(device: int) -> tuple[int, int, Any]:
-            return (*self._module.function(device, symbol), captured)
-
-        return resolve
+        find = self._module.resolver(symbol)
+        return lambda device: (*find(device)[:2], captured)
 
     @contextmanager
-    def _at(self, symbol: str, device: int | None) -> Iterator[tuple[Loaded, int]]:
-        """Give the module on a device and the address of a variable in it, inside of the device's context."""
-        from rekernel.cuda import modules
-
-        driver = modules.driver()
-        number = (driver.current_device() or 0) if device is None else device
-        loaded = self._module.on(number)
-        with driver.inside(loaded.context):
+    def _at(self, symbol: str, device: int | None) -> Iterator[tuple[Driver, int]]:
+        """Give the driver and the address of a variable on a device, inside of the device's context."""
+        here = devices.devices()
+        number = here.current() if device is None else device
+        loaded, driver = self._module.on(number), here.driver
+        with driver.inside(here.context(number)):
             place, size = ctypes.c_uint64(), ctypes.c_size_t()
             handle = ctypes.c_void_p(loaded.module)
             driver.call("cuModuleGetGlobal_v2", ctypes.byref(place), ctypes.byref(size), handle, symbol.encode())
-            yield loaded, place.value
+            yield driver, place.value
 
     def pointer(self, symbol: str, device: int | None) -> int:
         """Return the address of a variable."""
-        with self._at(symbol, device) as (_loaded, place):
+        with self._at(symbol, device) as (_driver, place):
             return place
 
     def write(self, symbol: str, data: bytes, device: int | None) -> None:
         """Write a variable when all that was started on the device is done."""
-        from rekernel.cuda import modules
-
-        driver = modules.driver()
-        with self._at(symbol, device) as (_loaded, place):
+        with self._at(symbol, device) as (driver, place):
             driver.synchronize()
             driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(place), data, ctypes.c_size_t(len(data)))
 
     def read(self, symbol: str, size: int, device: int | None, stream: int | None = None) -> bytes:
         """Return a variable when all that was started on the device, or on one stream, is done."""
-        from rekernel.cuda import modules
-
-        driver = modules.driver()
-        with self._at(symbol, device) as (_loaded, place):
+        with self._at(symbol, device) as (driver, place):
             if stream is None:
                 driver.synchronize()
             else:
@@ -102,10 +91,8 @@ class Code:
 
 def kernel(code: Code, entry: Entry, request: Request, chosen: Settings, unit: str) -> Any:
     """Return what launches a kernel."""
-    from rekernel.cuda import modules
-
     try:
-        launcher = modules.launcher()
+        launcher = devices.devices().native
     except ToolchainError:
         if chosen.arch is None:
             raise
@@ -119,8 +106,8 @@ def kernel(code: Code, entry: Entry, request: Request, chosen: Settings, unit: s
         kept.append(code)
 
     return _native.CudaKernel(
-        launcher, entry.kernel.name, parameters, slots, resolve=code.resolve(entry.symbol, captured),
-        errors=modules.DeviceError, kernel_id=request.kernel_id, version=request.number,
+        launcher, entry.kernel.name, parameters, slots, resolve=code.resolver(entry.symbol, captured),
+        kernel_id=request.kernel_id, version=request.number,
         arguments=arguments(entry.kernel), checked=_check(code, entry, request, unit) if chosen.debug else None,
     )  # fmt: skip
 
@@ -134,9 +121,7 @@ def _check(code: Code, entry: Entry, request: Request, unit: str) -> Callable[[i
     kernel_id, name, source = request.kernel_id, entry.kernel.name, request.source
 
     def check(device: int, stream: int) -> None:
-        from rekernel.cuda import modules
-
-        if modules.driver().is_capturing(stream):
+        if devices.devices().driver.is_capturing(stream):
             return  # nobody may wait; a replay of the graph is not checked
         note = checked.note_of(code.read(checked.SYMBOL, checked.SIZE, device, stream))
         if note is not None:
@@ -158,9 +143,7 @@ class Unavailable:
 
     def refuse(self) -> None:
         """Raise the ToolchainError that says what is missing."""
-        from rekernel.cuda import modules
-
-        modules.driver()
+        devices.devices()
         raise ToolchainError(f"{self.__name__} was loaded when there was no CUDA device; load it again")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rekernel.languages.cpp.candidates import Reading
 from rekernel.languages.cpp.compiling import for_manifest, simpler
 from rekernel.languages.cpp.failure import blamed
-from rekernel.languages.cpp.candidates import Reading
 from rekernel.languages.cuda import signature, unit
 from rekernel.languages.cuda.reading import read
 from rekernel.product import CompileFailed

@@ -14,12 +14,14 @@ __all__ = ["source_error"]
 
 _HOST = "a CUDA text is device code alone: Python has the memory (cupy.empty) and the launch, kernel[grid, block](...)"
 _ADVICE = (
-    (re.compile(r'identifier "(?:cuda(?:Malloc|Free|Mem|Device|Stream|Event|Get|Set|Launch)\w*|main|exit|rand)"'), _HOST),
+    (re.compile(r'identifier "(?:cuda(?:Malloc|Free|Mem|Device|Stream|Event|Get|Set|Launch)\w*|exit|rand)"'), _HOST),
     (re.compile(r"device-side kernel launch|kernel launch from __device__"), _HOST),
     (re.compile(r'namespace "std" has no member'), "device code has more of it in cuda::std, by <cuda/std/...>"),
-    (re.compile(r"uses too much shared data"), "give it by the fourth value in the brackets: kernel[grid, block, stream, bytes]"
-     " and extern __shared__"),
-)  # fmt: skip
+    (
+        re.compile(r"uses too much shared data"),
+        "give it by the fourth value in the brackets: kernel[grid, block, stream, bytes] and extern __shared__",
+    ),
+)
 _MANGLED = re.compile(r"(?P<what>Unresolved extern function|Entry function) '(?P<name>\w+)'")
 _LENGTH = re.compile(r"\d+")
 

@@ -22,7 +22,8 @@ HELP: Mapping[str, str] = {
 
 _ARCH = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 _MORE_THAN_MINIMAL = re.compile(
-    r"\b(?:cuda\w+|tex\w*|surf\w*|c[ug]\w*\.h)\b|#\s*include\s*[<\"](?:cub|thrust|cuda|nv)/"
+    r"\b(?:cuda\w+|tex\w*|surf\w*)\b|#\s*include\s*(?!<(?:c?(?:math|stdint|stddef|stdio|assert|stdlib|string|limits|float)"
+    r"(?:\.h)?|algorithm|rekernel/[^>]*)>)"
 )
 
 

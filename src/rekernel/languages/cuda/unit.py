@@ -53,7 +53,8 @@ def render(
     """
     mark = marker(text)
     parts = [f"{text}\n//\n"]
-    for number, one in enumerate([*kernels, *variables]):
+    found: list[Candidate | Variable] = [*kernels, *variables]
+    for number, one in enumerate(found):
         if numbers is not None and number not in numbers:
             continue
         parts += [f"{condition}\n" for condition in one.conditions]

@@ -20,9 +20,7 @@ class DeviceVariable:
 
     Every version of the text has its own: after a reload it is what the new text says, and is to be set again.
 
-    >>> module.weights.set([0.25, 0.5, 0.25])  # doctest: +SKIP
-    >>> module.weights.get()  # doctest: +SKIP
-    array([0.25, 0.5 , 0.25], dtype=float32)
+    ``module.weights.set([0.25, 0.5, 0.25])``, then ``module.weights.get()`` gives a float32 array of these three.
     """
 
     def __init__(self, code: Code, known: Global) -> None:
@@ -35,9 +33,8 @@ class DeviceVariable:
         """Write the variable, when all that was started on the device is done.
 
         `value`: a number or array that broadcasts to `shape`, on the host or a device, of a type that NumPy casts to
-        `dtype` as the "same kind". ArgumentTypeError for another type, ArgumentValueError for another shape or a whole number that the
-        type does not have. `device`:
-        its number; the current one if None.
+        `dtype` as the "same kind". ArgumentTypeError for another type, ArgumentValueError for another shape or a whole
+        number that the type does not have. `device`: its number; the current one if None.
         """
         if hasattr(value, "__cuda_array_interface__"):
             import cupy

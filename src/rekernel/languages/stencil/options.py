@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["HELP", "Settings", "settings"]
 
 HELP: Mapping[str, str] = {
-    "target": "a ps.Target or its name ('CUDA', 'X86_AVX512'), or what the compiler's -march= takes; 'native' if not given",
+    "target": "a ps.Target or its name ('X86_AVX512'), or what the compiler's -march= takes; 'native' if not given",
     "openmp": "True or False; told by the text's config if not given",
     "optlevel": "'0' to '3', or 'fast' (no NaN, no infinity); '3' if not given",
     "flags": "more flags for the compiler, a list or one text: '-funroll-loops'",
