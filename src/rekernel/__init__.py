@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from rekernel.handle import KernelHandle
     from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
     from rekernel.jit.cpu import CpuJit
+    from rekernel.jit.gpu import CupyJit, CupyKernelWrapper
     from rekernel.jit.legacy import LegacyCpuJit
     from rekernel.jobs import parse
     from rekernel.kernel import Kernel, Parameter, Slot
+    from rekernel.launchgrid import LaunchGrid
     from rekernel.loader import KernelLoader, MetaKernelLoader
     from rekernel.modulebuilder import ExtensionModuleBuilderBase
     from rekernel.objcache import ObjectCache
@@ -61,9 +63,11 @@ _HOMES = {
     "handle": ("KernelHandle",),
     "jit.base": ("JitBase", "KernelWrapper", "NoJit", "no_jit"),
     "jit.cpu": ("CpuJit",),
+    "jit.gpu": ("CupyJit", "CupyKernelWrapper"),
     "jit.legacy": ("LegacyCpuJit",),
     "jobs": ("parse",),
     "kernel": ("Kernel", "Parameter", "Slot"),
+    "launchgrid": ("LaunchGrid",),
     "loader": ("KernelLoader", "MetaKernelLoader"),
     "modulebuilder": ("ExtensionModuleBuilderBase",),
     "objcache": ("ObjectCache",),
@@ -77,6 +81,8 @@ __all__ = [
     "ClangInfo",
     "CompilerInfo",
     "CpuJit",
+    "CupyJit",
+    "CupyKernelWrapper",
     "ExtensionModuleBuilderBase",
     "FrozenError",
     "GccInfo",
@@ -90,6 +96,7 @@ __all__ = [
     "KernelRemovedError",
     "KernelSourceError",
     "KernelWrapper",
+    "LaunchGrid",
     "LegacyCpuJit",
     "LoaderStats",
     "MetaKernelLoader",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,6 +93,7 @@ def prepare(loader: KernelLoader, job: Job) -> None:
             job.namespace = current.namespace
 
 
+_FILE_NAME = re.compile(r"[\w./~\\ -]+\.(?:py|cpp|cc|cxx|hpp|cu|cuh)")
 _COMMON = ("language", "namespace", "filename", "first_line", "check", "keep_state", "background")
 
 
@@ -103,6 +105,8 @@ def _refuse_paths(job: Job) -> None:
                 raise ValueError(f"{text!r} is a file, not the text of a kernel; use load_file({text!r})")
         except OSError:
             return
+        if _FILE_NAME.fullmatch(text.strip()):
+            raise ValueError(f"{text!r} looks like the name of a file, and there is no such file in {Path.cwd()}")
 
 
 def _source(job: Job) -> Source:

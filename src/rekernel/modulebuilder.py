@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -202,6 +202,15 @@ def _entry(kernel: Kernel, index: int) -> str:
 
 
 def _argument(slot: Slot, number: int, parameters: dict[str, Parameter]) -> str:
+    code, size, pointer = row_of(slot, parameters)
+    return f"rekernel_entry::argument<'{code}', {size}, {str(pointer).lower()}>{{call->slots[{number}]}}"
+
+
+def row_of(slot: Slot, parameters: Mapping[str, Parameter]) -> tuple[str, int, bool]:
+    """Return what a compiler is to confirm of an argument: the letter and the size of its type, and if it points there.
+
+    The letter is ``x`` where only the size can be compared.
+    """
     parameter = parameters[slot.parameter]
     if slot.kind in ("shape", "stride"):
         dtype: str | None = slot.dtype
@@ -214,7 +223,7 @@ def _argument(slot: Slot, number: int, parameters: dict[str, Parameter]) -> str:
         code, size = "x", parameter.itemsize
     else:
         code, size = _code(dtype), np.dtype(dtype).itemsize
-    return f"rekernel_entry::argument<'{code}', {size}, {str(pointer).lower()}>{{call->slots[{number}]}}"
+    return code, size, pointer
 
 
 def _code(dtype: str) -> str:

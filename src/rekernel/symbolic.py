@@ -17,13 +17,15 @@ from rekernel.errors import JitError
 from rekernel.kernel import Extent, Kernel, Parameter, Slot
 from rekernel.pointwise import Touched, groups
 
-__all__ = ["is_symbolic", "kernel_of"]
+__all__ = ["is_symbolic", "kernel_of", "number_of"]
 
 #: What the code of a kernel must contain to use a header that pystencils names for every kernel of a target.
 _USES = {
     "<cmath>": re.compile(r"(?<![\w:.])(?!(?:for|if|while|return)\()[A-Za-z]\w*\("),
     "<limits>": re.compile(r"\bstd::numeric_limits\b"),
     '"pystencils_runtime/generic_cpu.hpp"': re.compile(r"\bpystencils::runtime::(?!x86|neon|sve)"),
+    '"pystencils_runtime/generic_gpu.hpp"': re.compile(r"\bpystencils::runtime::(?!gpu\b)"),
+    '"pystencils_runtime/cuda.cuh"': re.compile(r"\bhalf\b|\bPS_FP\d+_|\bpystencils::runtime::gpu\b"),
     '"pystencils_runtime/x86.hpp"': re.compile(r"\bpystencils::runtime::x86\b"),
     '"pystencils_runtime/half.h"': re.compile(r"\bhalf\b"),
 }
@@ -45,16 +47,16 @@ def is_symbolic(given: Any) -> bool:
     return any(c.__name__ == "Kernel" and c.__module__.startswith("pystencils.") for c in type(given).__mro__)
 
 
-def kernel_of(given: Any, restrict: str = "__restrict__") -> Kernel:
+def kernel_of(given: Any, restrict: str = "__restrict__", *, gpu: bool = False) -> Kernel:
     """Return a kernel of pystencils as a value.
 
     Its parameters are the fields and the numbers, each where the C function (whose parameters are in the order of the
     alphabet) first needs it. Fields of pystencils' usual kinds that the kernel walks along together must have the same
     spatial extents. `restrict` is the compiler's word for a pointer that no other overlaps; without one, arrays may
-    overlap. JitError for a kernel that is not for a CPU.
+    overlap. JitError for a kernel that is not for a CPU, or with `gpu` not for CUDA.
     """
-    if not given.target.is_cpu():
-        raise JitError(f"{given.name} is made for {given.target.name}, not for a CPU")
+    if given.target.name != "CUDA" if gpu else not given.target.is_cpu():
+        raise JitError(f"{given.name} is made for {given.target.name}, not for {'CUDA' if gpu else 'a CPU'}")
     code = str(given.get_c_code())
     space = f"stencil_{blake2b(code.encode(), digest_size=4).hexdigest()}"
     system, own = _headers(given.required_headers, code)
@@ -72,6 +74,8 @@ def _headers(required: Iterable[str], code: str) -> tuple[tuple[str, ...], tuple
     code = _PRAGMA.sub("", code)  # whose clauses look like calls
     used = {h for h in required if h not in _USES or _USES[h].search(code)}
     used |= {header for header, use in _IMPLIED.items() if use.search(code)}
+    if '"pystencils_runtime/cuda.cuh"' in used:  # there, half is CUDA's own
+        used.discard('"pystencils_runtime/half.h"')
     system = sorted(header for header in used if header.startswith("<"))
     place = os.path.join(os.path.dirname(os.path.realpath(sys.modules["pystencils"].__file__ or "")), "include", "")
     others = (re.sub(r'^"(?=pystencils_runtime/)', lambda _: f'"{place}', header) for header in used - set(system))
@@ -92,7 +96,7 @@ def _table(given: Any, code: str, restrict: bool) -> tuple[tuple[Parameter, ...]
         used = [role for role in found if role[1].name in passed] or found[:1]
         roles[p.name] = [(kind, fields.setdefault(f.name, _Field(f)), axis) for kind, f, axis in used]
         if not found:
-            numbers[p.name] = _number(p)
+            numbers[p.name] = number_of(p)
             slots.append(Slot("scalar" if numbers[p.name].kind == "scalar" else "pointer", p.name))
             continue
         kind, first, axis = roles[p.name][0]
@@ -115,7 +119,7 @@ def _table(given: Any, code: str, restrict: bool) -> tuple[tuple[Parameter, ...]
     return tuple(rows), tuple(slots)
 
 
-def _number(p: Any) -> Parameter:
+def number_of(p: Any) -> Parameter:
     """Return the parameter for what belongs to no field: a number, or the place where a reduction leaves its result."""
     pointed = getattr(p.dtype, "base_type", None)
     if pointed is None:

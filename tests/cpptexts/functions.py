@@ -239,6 +239,47 @@ auto j(int x) -> int (*)[3] { static int a[3]; return &a; }
         ),
     ),
     text(
+        "default arguments of overloads, templates, and types that are spelled in other ways",
+        """using real = float;
+int f(int a) { return 1; }
+int f(int a, int b = 1) { return 2; }
+template <class T> T g(T a, T b = T(7)) { return a + b; }
+template int g<int>(int, int);
+template double g(double, double);
+namespace n { real h(rekernel::Array<real, 1> x, const real& k = 2, real* y = nullptr) noexcept { return x[0] * k; } }
+struct P {};
+int i(int a, P p = P()) { return a; }""",
+        "f(a: int32) -> int32",
+        "f(a: int32, b: int32) -> int32",
+        "g(a: int32, b: int32) -> int32",
+        "g(a: int32) -> int32",
+        "g(a: float64, b: float64) -> float64",
+        "g(a: float64) -> float64",
+        "h(x: float32[:], k: float32, y: float32*) -> float32",
+        "h(x: float32[:], k: float32) -> float32",
+        "h(x: float32[:]) -> float32",
+        "i(a: int32) -> int32",
+        calls=(
+            ("f(1)", 1),
+            ("f(1, 2)", 2),
+            ("g(1)", 8),
+            ("g(1.5)", 8.5),
+            ("g(1.5, 2)", 3.5),
+            ("h(np.ones(1, 'f4'))", 2.0),
+            ("h(np.ones(1, 'f4'), k=3)", 3.0),
+            ("i(4)", 4),
+        ),
+    ),
+    text(
+        "a default argument that a function of a header makes ambiguous",
+        "namespace n { using real = double; }\n#include <cmath>\n"
+        "n::real pow(n::real* x, n::real k = 2) { return *x * k; }\nn::real exp(n::real a, int b = 1) { return a * b; }",
+        "pow(x: float64*, k: float64) -> float64",
+        "pow(x: float64*) -> float64",
+        "exp(a: float64, b: int32) -> float64",
+        calls=(("pow(np.ones(1))", 2.0), ("exp(2, 3)", 6.0)),
+    ),
+    text(
         "parameters without names, and with one name twice",
         "int f(int, double, const float*) { return 1; }\nint g(int arg1, int) { return arg1; }\nint h(void) { return 3; }\n"
         "int i(int /* unused */, int b /* used */) { return b; }",

@@ -47,7 +47,7 @@ ROWS = (
          "int f(double // c\n  x) { return 2; }\nint f(/* none */) { return 3; }",
          "f(x: int32) -> int32", "f(x: float64) -> int32", "f() -> int32",
          calls=(("f(1)", 1), ("f(1.5)", 2), ("f()", 3))),
-    text("UTF-8 in comments and strings", "// größer ☃ 𝔘\nconst char* s = \"日本語\";\n" + _PLAIN, _F, calls=_CALLS),
+    text("UTF-8 in comments and strings", "// größer ☃ 🐍\nconst char* s = \"日本語\";\n" + _PLAIN, _F, calls=_CALLS),
     text("UTF-8 in names", "double größe(double λ, double Δx) { return λ * Δx; }",
          "größe(λ: float64, Δx: float64) -> float64", calls=(("größe(2, Δx=3)", 6.0),)),
     text("UTF-8 names of overloads and namespaces", "namespace физика { double сила(double м) { return м; }\n"

@@ -105,4 +105,3 @@ def _mark() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_mark)
-

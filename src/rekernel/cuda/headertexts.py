@@ -101,15 +101,21 @@ template <class T> __host__ __device__ void swap(T &a, T &b) {
 }
 }
 """
-_OF_ONE = (
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_OF_ONE = _words(
     "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor lgamma log log10 log1p log2 "
     "nearbyint rint round sin sinh sqrt tan tanh tgamma trunc"
-).split()
-_OF_TWO = "atan2 copysign fmax fmin fmod hypot pow".split()
-_OTHERS = (
+)
+_OF_TWO = _words("atan2 copysign fmax fmin fmod hypot pow")
+_OTHERS = _words(
     "abs fabs fdim fma frexp ilogb isfinite isinf isnan ldexp llrint llround logb lrint lround modf nan nextafter "
     "remainder remquo scalbln scalbn signbit"
-).split()
+)
 _SIZES = {8: "char", 16: "short", 32: "int", 64: "long long"}
 _WORDS = ("", "_least", "_fast")
 
@@ -137,14 +143,17 @@ def _in_std(header: str, names: Iterable[str], more: str = "") -> str:
 
 def _of_integers() -> str:
     """Return overloads for integers, which C++ has: without them ``std::sqrt(2)`` is ambiguous."""
-    kinds = [f"{sign}{kind}" for kind in ("char", "short", "int", "long", "long long") for sign in ("signed ", "unsigned ")]
+    kinds = [
+        f"{sign}{kind}" for kind in ("char", "short", "int", "long", "long long") for sign in ("signed ", "unsigned ")
+    ]
     kind = "template <class T> struct __rekernel_real {};\n" + "".join(
         f"template <> struct __rekernel_real<{name}> {{ typedef double type; }};\n" for name in ("bool", "char", *kinds)
     )
     start = "__host__ __device__ typename __rekernel_real<T>::type"
     ones = "".join(f"template <class T> {start} {name}(T x) {{ return ::{name}(double(x)); }}\n" for name in _OF_ONE)
     twos = "".join(
-        f"template <class T> {start} {name}(T x, T y) {{ return ::{name}(double(x), double(y)); }}\n" for name in _OF_TWO
+        f"template <class T> {start} {name}(T x, T y) {{ return ::{name}(double(x), double(y)); }}\n"
+        for name in _OF_TWO
     )
     return kind + ones + twos
 
@@ -180,14 +189,14 @@ HEADERS: Mapping[str, str] = {
 }
 """The headers, by the name in their ``#include``."""
 
-_IN_CUDA_STD = frozenset(
+_IN_CUDA_STD = _words(
     "array atomic bit chrono complex concepts expected functional initializer_list iterator limits mdspan numbers "
-    "numeric optional ratio span tuple type_traits utility variant version".split()
+    "numeric optional ratio span tuple type_traits utility variant version"
 )
-_HOST = frozenset(
+_HOST = _words(
     "deque exception filesystem fstream future iomanip iosfwd iostream istream list map memory mutex new ostream queue "
     "random regex set sstream stack stdexcept string string_view system_error thread unordered_map unordered_set "
-    "vector unistd.h omp.h immintrin.h x86intrin.h".split()
+    "vector unistd.h omp.h immintrin.h x86intrin.h"
 )
 _OF_CUDA = re.compile(r"cuda|cub/|thrust/|nv/|cooperative_groups|mma\.h|vector_types|math_constants|cuComplex")
 

@@ -38,9 +38,7 @@ class Included:
     """False where a macro names a header: nobody knows what is read, and the result is not kept."""
 
 
-def scan(
-    text: str, name: str, directory: str | None, include_dirs: Sequence[str], known: Collection[str]
-) -> Included:
+def scan(text: str, name: str, directory: str | None, include_dirs: Sequence[str], known: Collection[str]) -> Included:
     """Return what a text may include, directly or through other headers.
 
     `directory`: where the text's own ``#include "x.h"`` looks first, or None. `known`: names that are no files, as the

@@ -1,6 +1,6 @@
-"""What NVRTC said, as data. Pure.
+r"""What NVRTC said, as data. Pure.
 
->>> parse('kernel.cu(3): error: identifier "sr" is undefined\\n    x[0] = sr;\\n           ^\\n', "kernel.cu")[0].column
+>>> parse('kernel.cu(3): error: identifier "sr" is undefined\n    x[0] = sr;\n           ^\n', "kernel.cu")[0].column
 10
 """
 
@@ -147,9 +147,6 @@ def _below(file: str | None, quiet: Collection[str]) -> bool:
 def with_text(found: Sequence[Diagnostic], lines: Mapping[tuple[str, int], str]) -> tuple[Diagnostic, ...]:
     """Return diagnostics with their lines as they are in the unit, which NVRTC does not show for every message."""
     return tuple(
-        replace(one, text=lines[one.filename, one.line])
-        if one.text is None and one.filename is not None and (one.filename, one.line) in lines
-        else one
+        one if one.text is not None else replace(one, text=lines.get((one.filename or "", one.line or 0)))
         for one in found
-        if one.line is None or one.line > 0
     )

@@ -45,7 +45,7 @@ def architecture(capability: int, version: tuple[int, int], known: tuple[int, ..
     """Return the error for a device that NVRTC no longer compiles for."""
     return ToolchainError(
         f"NVRTC {version[0]}.{version[1]} compiles for compute capabilities from {_dotted(min(known))} on, and this "
-        f"device has {_dotted(capability)}; an older CUDA may do: pip install \"rekernel[cuda12]\"{_DOCTOR}"
+        f'device has {_dotted(capability)}; an older CUDA may do: pip install "rekernel[cuda12]"{_DOCTOR}'
     )
 
 

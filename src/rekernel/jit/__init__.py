@@ -7,6 +7,7 @@ from rekernel.jit import cpu, cpujit, error
 from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
 from rekernel.jit.cpu import AUTO, CpuJit
 from rekernel.jit.error import JitError
+from rekernel.jit.gpu import CupyJit, CupyKernelWrapper
 from rekernel.jit.legacy import (
     LegacyCpuJit,
     add_or_change_compiler_flags,
@@ -16,6 +17,7 @@ from rekernel.jit.legacy import (
     read_config,
     set_config,
 )
+from rekernel.launchgrid import LaunchGrid
 from rekernel.modulebuilder import ExtensionModuleBuilderBase
 
 __all__ = [
@@ -23,11 +25,14 @@ __all__ = [
     "ClangInfo",
     "CompilerInfo",
     "CpuJit",
+    "CupyJit",
+    "CupyKernelWrapper",
     "ExtensionModuleBuilderBase",
     "GccInfo",
     "JitBase",
     "JitError",
     "KernelWrapper",
+    "LaunchGrid",
     "LegacyCpuJit",
     "NoJit",
     "add_or_change_compiler_flags",

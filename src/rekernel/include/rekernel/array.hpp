@@ -59,12 +59,18 @@ struct index {
     long long value;
     const char *file;
     int line;
+#if defined(__CUDACC_RTC__)  // with a second template parameter, NVRTC 13.0 tells the line here
+    template <class I_>
+    REKERNEL_BOTH constexpr index(I_ value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
+        : value(value_), file(file_), line(line_) {}
+#else
     template <class I_, typename when<!__is_class(I_)>::type = 0>
     REKERNEL_BOTH constexpr index(I_ value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
         : value(value_), file(file_), line(line_) {}
     template <class I_, typename when<__is_class(I_)>::type = 0>
     REKERNEL_BOTH constexpr index(const I_ &value_, const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE())
         : value(value_), file(file_), line(line_) {}
+#endif
 };
 
 #if defined(__CUDACC_RTC__)  // it never returns: the thread ends

@@ -244,7 +244,7 @@ template <class R_, class... A_> constexpr bool rekernel_supports(R_ (*)(A_...))
     return true;
 }
 
-// A function of the first parameters of another: the last of its parameters have defaults, which passing_ leaves out.
+// The type of a function that takes the first parameters of another: the last of its parameters have defaults.
 template <int count_, class F_, class... A_> struct fewer;
 template <class R_, class... Rest_, class... A_> struct fewer<0, R_ (*)(Rest_...), A_...> { using type = R_ (*)(A_...); };
 template <int count_, class R_, class First_, class... Rest_, class... A_>
@@ -252,10 +252,8 @@ struct fewer<count_, R_ (*)(First_, Rest_...), A_...> : fewer<count_ - 1, R_ (*)
 template <class R_, class First_, class... Rest_, class... A_> struct fewer<0, R_ (*)(First_, Rest_...), A_...> {
     using type = R_ (*)(A_...);
 };
-template <int count_, class R_, class... A_, class Passing_>
-constexpr typename fewer<count_, R_ (*)(A_...)>::type rekernel_fewer(R_ (*)(A_...), Passing_ passing_) {
-    return passing_;
-}
+template <int count_, class R_, class... A_>
+typename fewer<count_, R_ (*)(A_...)>::type rekernel_fewer(R_ (*)(A_...));
 
 template <bool supported_, class F_> REKERNEL_BOTH void rekernel_run(rk_call *call_, F_ f_) {
     runner<supported_>::run(call_, f_);

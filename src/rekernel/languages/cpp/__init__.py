@@ -46,6 +46,12 @@ _MARKS = (
     re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]*[>\"]", re.M),
     re.compile(_FUNCTION, re.M | re.X),
     re.compile(r"^[ \t]*(?:template\s*<|namespace\s+[\w:]*\s*\{|extern\s+\"\"|using\s+namespace\b)", re.M),
+    # Also where the rest of the line is wrong: no other language begins a line with such a word and a call.
+    re.compile(
+        r"^[ \t]*(?:(?:static|inline|constexpr|const|unsigned|signed)[ \t]+)*"
+        r"(?:void|bool|char|short|int|long|float|double|auto|size_t|u?int\d+_t)\b[ \t*&]+\w+[ \t]*\(",
+        re.M,
+    ),
 )
 _SPLICE = re.compile(r"\\[ \t]*\n")
 _OTHERS = re.compile(r"\b__global__\b|\b__device__\b")

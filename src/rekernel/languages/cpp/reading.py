@@ -248,6 +248,7 @@ class Walk:
         found = [one for one in self.found if (one[0].scope, one[0].name, len(one[0].arguments)) not in self.helpers]
         paths = [one.path for one, _node, _special in found]
         several = {path for path in paths if paths.count(path) > 1}
+        taken = {(one.path, len(one.arguments)) for one, _node, _special in found}
         made: dict[Candidate, None] = {}
         for one, node, special in found:
             overloaded = special or one.path in several or one.name in self.templates
@@ -257,6 +258,7 @@ class Walk:
             count = len(one.arguments)
             while count and one.arguments[count - 1].default:
                 count -= 1
-                made[replace(one, arguments=one.arguments[:count], fewer=True)] = None
+                if (one.path, count) not in taken or special:  # else the compiler could not choose
+                    made[replace(one, arguments=one.arguments[:count], fewer=True)] = None
         self.reading.candidates = list(made)
         return self.reading

@@ -110,8 +110,8 @@ def named(one: Candidate, number: int) -> tuple[str, str]:
 def _general(one: Candidate, number: int, mark: str) -> str:
     before, address = named(one, number)
     if one.fewer:
-        made = f"rekernel_entry::rekernel_fewer<{len(one.arguments)}>({address}, {_passing(one)})"
-        before += f"static constexpr auto rekernel_fewer_{number} = {made}; "
+        kind = f"decltype(rekernel_entry::rekernel_fewer<{len(one.arguments)}>({address}))"
+        before += f"static constexpr {kind} rekernel_fewer_{number} = {_passing(one)}; "
         address = f"rekernel_fewer_{number}"
     return f'{before}REKERNEL_ENTRY_POINT({entry_symbol(one, number)}, {number}, "{mark}", {address})\n'
 
