@@ -22,6 +22,7 @@ VALUES = {
     "languages.cpp.candidates", "languages.cpp.macros", "languages.cpp.nodes", "languages.cpp.options",
     "languages.cpp.reading", "languages.cpp.spelled", "compilerflags",
     "languages.stencil.options", "languages.stencil.reading",
+    "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -467,7 +468,7 @@ def test_kernels_for_other_targets_are_refused_in_words(jit: CupyJit, ps: Any) -
     dst, src = ps.fields("dst, src: double[2D]")
     for target, message in (
         ("HIP", "HIP, AMD's GPUs"),
-        ("GenericCPU", r"GenericCPU; CupyJit compiles for ps\.Target\.CUDA"),
+        ("GenericCPU", r"a CPU; CupyJit compiles for ps\.Target\.CUDA"),
     ):
         config = ps.CreateKernelConfig(target=ps.Target[target])
         with pytest.raises(JitError, match=message):
@@ -478,7 +479,7 @@ def test_a_grid_beyond_the_limits_names_the_limit(jit: CupyJit, cuda: FakeCuda, 
     made = jit.compile(stencil(ps))
     shape = (3_000_000, 4)
     with pytest.raises(ValueError, match="65535 blocks along y"):
-        made(dst=CupyArray(shape), src=CupyArray(shape), k=1.0)
+        made(dst=CupyArray(shape, ptr=1 << 40), src=CupyArray(shape, ptr=1 << 41), k=1.0)
 
 
 # ---- what is missing ----
@@ -499,13 +500,13 @@ except rekernel.ToolchainError as error: print(error)
 
 
 def test_without_cupy_importing_works_and_the_call_names_the_extra() -> None:
-    said = run_python(BLOCK.format(how="raise ModuleNotFoundError('no', name=name)"))
+    said = run_python(BLOCK.format(how="raise ModuleNotFoundError('no', name=name)")).stdout
     assert 'CuPy is not installed, which GPU kernels need: pip install "rekernel[cuda13]"' in said
     assert "python -m rekernel doctor" in said
 
 
 def test_with_a_broken_cupy_the_call_says_what_it_said() -> None:
-    said = run_python(BLOCK.format(how="raise ImportError('libfoo.so.3: wrong ELF class')"))
+    said = run_python(BLOCK.format(how="raise ImportError('libfoo.so.3: wrong ELF class')")).stdout
     assert "CuPy cannot be imported (ImportError: libfoo.so.3: wrong ELF class)" in said
 
 
@@ -529,7 +530,7 @@ def test_without_a_driver_the_call_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_forked_child_says_that_cuda_does_not_work_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_inherited", True)
-    with pytest.raises(ToolchainError, match='forked from one that had used CUDA.*"spawn"'):
+    with pytest.raises(ToolchainError, match=r'forked from one that had used CUDA.*"spawn"'):
         CupyJit(None).compile(STEP)
 
 
@@ -539,3 +540,25 @@ def test_it_is_made_without_looking_for_anything(monkeypatch: pytest.MonkeyPatch
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert repr(CupyJit(None)).startswith("<CupyJit")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_of_a_process_that_used_cuda_knows_it() -> None:
+    done = run_python("""
+        import os, warnings
+        from rekernel import ToolchainError
+        from rekernel.cuda import devices, modules
+        warnings.simplefilter("ignore")  # of a fork with threads
+        devices._found.append("a driver")
+        assert devices.devices() == "a driver"
+        child = os.fork()
+        if child == 0:
+            try:
+                devices.devices()
+            except ToolchainError as error:
+                modules._retire({0: "a module"})  # nothing is unloaded there, and nobody waits
+                os._exit(7 if "forked" in str(error) and modules.drain() else 1)
+            os._exit(2)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), devices.inherited())
+    """)
+    assert done.stdout == "7 False\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any, cast
@@ -99,26 +100,21 @@ def _three(name: str, given: int | Sequence[int]) -> Dim3:
 
 
 def _integers(name: str, given: Any) -> tuple[int, ...]:
-    try:
-        if isinstance(given, bool | str | bytes):
-            raise TypeError
-        if hasattr(given, "__index__"):  # NumPy's arrays of rank 0 have it, too, and cannot be looped over
-            return (operator.index(given),)
-    except TypeError:
-        raise _no_integers(name, given) from None
-    try:
-        if any(isinstance(number, bool) for number in given):
-            raise TypeError
-        return tuple(operator.index(number) for number in given)
-    except TypeError:
-        raise _no_integers(name, given) from None
-
-
-def _no_integers(name: str, given: Any) -> ArgumentTypeError:
-    return ArgumentTypeError(
+    with suppress(TypeError):
+        return (_integer(given),)
+    with suppress(TypeError):
+        if not isinstance(given, bytes):
+            return tuple(map(_integer, given))
+    raise ArgumentTypeError(
         f"{name} is an integer or up to three of them, not {given!r}",
         argument=name, expected="integers", got=type(given).__name__,
     )  # fmt: skip
+
+
+def _integer(given: Any) -> int:
+    if isinstance(given, bool):
+        raise TypeError
+    return operator.index(given)
 
 
 def _beyond(name: str, axis: str, number: int, limit: str) -> ArgumentValueError:

@@ -60,9 +60,9 @@ def scan(text: str, name: str, directory: str | None, include_dirs: Sequence[str
             if header in known:
                 found.shadowed.add(header)
             path = paths[0]
-            if path in done:
+            if os.path.realpath(path) in done:  # "a/../a/x.h" is "a/x.h"
                 continue
-            done.add(path)
+            done.add(os.path.realpath(path))
             found.files.append(path)
             found.via[path] = (file, line)
             try:

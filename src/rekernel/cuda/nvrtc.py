@@ -150,6 +150,8 @@ def compile_text(
             raise _failed(problem, said, command, log)
         data = nvrtc.getPTX(program) if arch.startswith("compute") else nvrtc.getCUBIN(program)
         data = data.encode() if isinstance(data, str) else data
+        if arch.startswith("compute") and not data.endswith(b"\0"):
+            data += b"\0"  # by which the driver knows its end
         names = {one: str(nvrtc.getLoweredName(program, one)) for one in expressions}
     finally:
         nvrtc.destroyProgram(program)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 __all__ = ["directories", "environment"]
 
 _MARK = "cuda_fp16.h"
-_PACKAGES = ("nvidia/cu13/include", "nvidia/cuda_runtime/include")
+_PACKAGES = {12: ("nvidia/cuda_runtime/include", "nvidia/cuda_cccl/include"), 13: ("nvidia/cu13/include",)}
+"""By CUDA's version: a process may have the packages of both."""
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME")
 
 
@@ -24,11 +25,12 @@ def directories(version: tuple[int, int], keep: str) -> Sequence[str]:
 
     `version`: that of NVRTC, which is loaded. `keep`: where headers may be written that NVRTC has inside (26 MB).
     """
-    packages = [os.path.join(place, name) for place in sys.path for name in _PACKAGES]
-    places = [os.path.join(environment(), "include"), *packages] if environment() else packages
-    for place in places:
-        if os.path.isfile(os.path.join(place, _MARK)):
-            return [place, os.path.join(place, "cccl")]
+    toolkit = [os.path.join(environment(), "include")] if environment() else []
+    packages = [os.path.join(place, name) for place in sys.path for name in _PACKAGES.get(version[0], ())]
+    for found in (toolkit, packages):
+        if any(os.path.isfile(os.path.join(place, _MARK)) for place in found):
+            places = [place for each in found for place in (each, os.path.join(each, "cccl"))]
+            return [place for place in places if os.path.isdir(place)]
     if version >= (13, 3):
         place = os.path.join(keep, f"cuda-headers-{version[0]}.{version[1]}")
         if _written(place, version[0]):

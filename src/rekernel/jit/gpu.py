@@ -163,7 +163,8 @@ def _given(kernel: Any) -> _Given:
     if kernel.target.name == "HIP":
         raise JitError(f"{kernel.name} is made for HIP, AMD's GPUs; CupyJit compiles for CUDA (ps.Target.CUDA)")
     if not hasattr(kernel, "get_launch_configuration"):
-        raise JitError(f"{kernel.name} is made for {kernel.target.name}; CupyJit compiles for ps.Target.CUDA")
+        made_for = "a CPU" if kernel.target.is_cpu() else kernel.target.name
+        raise JitError(f"{kernel.name} is made for {made_for}; CupyJit compiles for ps.Target.CUDA")
     from rekernel.jit.launching import grid_of, launch_needs
 
     config = kernel.get_launch_configuration()

@@ -1,5 +1,5 @@
-// What NVRTC reads before the text of a kernel whose parameter table is given: the compiler confirms that the table and
-// the function agree. A wrong table is an error here, never memory read as something else.
+// What NVRTC reads before the text of a kernel whose parameter table is given: the compiler confirms that the rekernel_table and
+// the function agree. A wrong rekernel_table is an error here, never memory read as something else.
 //
 // Only names that begin with rekernel are used after the text: the user's macros are in force there.
 #ifndef REKERNEL_LAUNCH
@@ -21,10 +21,10 @@ template <class T_> struct letter<T_, 0> { enum { value = 0 }; };
 
 // One row of the table: 'i', 'u', 'f', or 'x' where only the size is known; the size of the number or element; whether
 // the parameter is a pointer.
-template <int code_, int size_, int pointer_> struct row {};
+template <int code_, int size_, int pointer_> struct rekernel_row {};
 
 template <class T_, class Row_> struct agree;
-template <class T_, int code_, int size_, int pointer_> struct agree<T_, row<code_, size_, pointer_>> {
+template <class T_, int code_, int size_, int pointer_> struct agree<T_, rekernel_row<code_, size_, pointer_>> {
     using target = typename pointer<T_>::target;
     static_assert(pointer<T_>::value == pointer_, "the parameter table and the function disagree about a pointer");
     static_assert(sizeof(target) == size_, "the parameter table and the function disagree about a size");
@@ -42,17 +42,18 @@ template <class... T_, class... Row_> struct compare<true, list<T_...>, list<Row
     enum { value = (1 * ... * static_cast<int>(agree<T_, Row_>::value)) };
 };
 
-template <class F_, class... Row_> struct table;
-template <class... T_, class... Row_> struct table<void (*)(T_...), Row_...> {
-    enum { value = compare<sizeof...(T_) == sizeof...(Row_), list<T_...>, list<Row_...>>::value };
+template <class F_, class... Row_> struct rekernel_table;
+template <class... T_, class... Row_> struct rekernel_table<void (*)(T_...), Row_...> {
+    enum { rekernel_value = compare<sizeof...(T_) == sizeof...(Row_), list<T_...>, list<Row_...>>::value };
 };
 
 }  // namespace rekernel_launch
 
-#define REKERNEL_ROW(code_, size_, pointer_) rekernel_launch::row<code_, size_, pointer_>
+#define REKERNEL_ROW(code_, size_, pointer_) rekernel_launch::rekernel_row<code_, size_, pointer_>
 // function_: in parentheses, for a template's arguments have commas; the rest: the rows.
-#define REKERNEL_CONFIRM(function_, ...) \
-    static_assert(rekernel_launch::table<decltype(&REKERNEL_PLAIN function_), ##__VA_ARGS__>::value, "");
+#define REKERNEL_CONFIRM(function_, ...)                                                            \
+    static_assert(                                                                                  \
+        rekernel_launch::rekernel_table<decltype(&REKERNEL_PLAIN function_), ##__VA_ARGS__>::rekernel_value, "");
 #define REKERNEL_PLAIN(...) __VA_ARGS__
 
 #endif

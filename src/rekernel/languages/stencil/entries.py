@@ -10,7 +10,7 @@ from typing import Any
 from rekernel import _native
 from rekernel.errors import KernelSourceError, ToolchainError
 from rekernel.jit.base import KernelWrapper, no_jit
-from rekernel.kernel import Kernel, Parameter
+from rekernel.kernel import Kernel
 from rekernel.languages.pyrun import Execution, error_at, source_error
 from rekernel.languages.stencil import jits
 from rekernel.languages.stencil.options import Settings
@@ -91,7 +91,8 @@ class Entry:
                 made, (code, wrapper) = self.generate(), self.known
                 try:
                     if wrapper is None or code != made.value.code:
-                        wrapper = made.jit.compile(made.value if made.value.slots else made.kernel)
+                        # Only pystencils' own object knows on which grid a GPU kernel is launched.
+                        wrapper = made.jit.compile(made.value if made.kernel.target.is_cpu() else made.kernel)
                 except KernelSourceError as error:
                     raise self._refused(error, made) from error
                 self._take(wrapper)
@@ -119,18 +120,16 @@ class Entry:
         what = self.symbols.what
         with _generating:
             made = what if is_symbolic(what) else given()["ps"].create_kernel(what, self.config)
-            code = str(made.get_c_code())
-            jit = jits.jit_for(made.target, self.version.settings, self.jit or self.version.jit, self.title)
+            jit = jits.jit_for(made.target, self.version.settings, self.jit or self.version.jit)
             if made.target.is_cpu():
                 value = kernel_of(made, jits.restrict_word(jit, self.version.settings))
             else:
-                parameters = tuple(Parameter(p.name, "other", str(p.dtype)) for p in made.parameters)
-                value = Kernel(self.name, parameters, "stencil", code, policy="pystencils")
+                value = kernel_of(made, gpu=True)
         return Generated(made, replace(value, name=self.name, line=self.kernel.line), jit)
 
     def _take(self, wrapper: Any) -> None:
         self.wrapper, self.known = wrapper, ("", None)
-        table: Any = wrapper._cell.table if type(wrapper) is KernelWrapper else None
+        table: Any = wrapper._cell.table if isinstance(wrapper, KernelWrapper) else None
         self._serve(table[0] if table is not None else wrapper)  # one step less in every call
 
     def _serve(self, target: Callable[..., Any]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 from typing import Any
 
-from rekernel.errors import ToolchainError
 from rekernel.languages.stencil.options import Settings
 
 __all__ = ["jit_for", "restrict_word"]
@@ -20,10 +18,18 @@ def default_jit() -> Any:
     return CpuJit()
 
 
-def jit_for(target: Any, settings: Settings, given: Any, title: str) -> Any:
+@cache
+def default_gpu_jit() -> Any:
+    """Return the compiler for GPU targets of loaders that were made without one."""
+    from rekernel.jit.gpu import CupyJit
+
+    return CupyJit()
+
+
+def jit_for(target: Any, settings: Settings, given: Any) -> Any:
     """Return what compiles for a target of pystencils. `given` is the JIT of the text or of its loader, or None."""
     if not target.is_cpu():
-        return _gpu(target, given, title)
+        return _gpu(given)
     jit = given if given is not None else default_jit()
     if not hasattr(jit, "compiler_info") or (settings.march, settings.optlevel, settings.flags) == (None, None, ()):
         return jit
@@ -31,15 +37,10 @@ def jit_for(target: Any, settings: Settings, given: Any, title: str) -> Any:
     return type(jit)(info, jit.objcache, module_builder=jit.module_builder, emit_warnings=jit.emit_warnings)
 
 
-def _gpu(target: Any, given: Any, title: str) -> Any:
-    made = getattr(importlib.import_module("rekernel.jit"), "CupyJit", None)
-    if made is None:
-        raise ToolchainError(
-            f"{title} is made for {target.name}, and this rekernel has no just-in-time compiler for GPUs: that needs "
-            "the extra rekernel[cuda12] or rekernel[cuda13]; for a CPU, leave the target out of the config\n"
-            "to see what is there: python -m rekernel doctor"
-        )
-    return given if isinstance(given, made) else made()
+def _gpu(given: Any) -> Any:
+    from rekernel.jit.gpu import CupyJit
+
+    return given if isinstance(given, CupyJit) else default_gpu_jit()
 
 
 def restrict_word(jit: Any, settings: Settings) -> str:
