@@ -15,6 +15,7 @@ from rekernel.jit.gpu import CupyJit  # noqa: E402
 QUIET = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:(torch|numba|cupy).*"),
 ]
 
 #: y = k * x, on any strides.
