@@ -67,14 +67,12 @@ class FakeDriver:
         return len(self.loaded)
 
     def unload(self, module: int) -> None:
+        self._fail("unload")
         self.unloaded.append(module)
 
     def function(self, module: int, name: str, device: int) -> int:
         self.functions.append(name)
         return FUNCTION + device
-
-    def synchronize(self) -> None:
-        self._fail("synchronize")
 
     def synchronize_stream(self, stream: int) -> None:
         self._fail("synchronize_stream")
@@ -261,21 +259,21 @@ def test_a_context_that_is_captured_is_left_alone_and_asked_again(
     monkeypatch.setattr(modules, "_PAUSE", 0)
     step = jit.compile(STEP)
     launch(step, 1, 1)(*arrays(), 1.0)
-    driver.wrong["synchronize"] = [CudaError("cuCtxSynchronize", 900, "CAPTURING", "")] * 3
+    driver.wrong["unload"] = [CudaError("cuModuleUnload", 900, "CAPTURING", "")] * 3
     del step
     gc.collect()
     assert modules.drain()
-    assert (driver.unloaded, driver.wrong["synchronize"]) == ([1], [])
+    assert (driver.unloaded, driver.wrong["unload"]) == ([1], [])
 
 
 def test_a_dead_context_is_not_asked_twice(jit: CupyJit, driver: FakeDriver) -> None:
     step = jit.compile(STEP)
     launch(step, 1, 1)(*arrays(), 1.0)
-    driver.wrong["synchronize"] = [CudaError("cuCtxSynchronize", 700, "ILLEGAL_ADDRESS", "")] * 2
+    driver.wrong["unload"] = [CudaError("cuModuleUnload", 700, "ILLEGAL_ADDRESS", "")] * 2
     del step
     gc.collect()
     assert modules.drain()
-    assert (driver.unloaded, len(driver.wrong["synchronize"])) == ([], 1)
+    assert (driver.unloaded, len(driver.wrong["unload"])) == ([], 1)
 
 
 def test_code_in_a_graph_stays_until_it_is_released(jit: CupyJit, cuda: FakeCuda, driver: FakeDriver) -> None:

@@ -131,18 +131,21 @@ def _retire(loaded: dict[int, _Loaded]) -> None:
 
 
 def _unload(loaded: _Loaded) -> None:
-    """Unload a module once its context has nothing to do; a context that has failed takes its modules along."""
+    """Unload a module; a context that has failed takes its modules along.
+
+    The driver itself waits until nothing runs that uses it. Waiting for the context here as well would end the captures
+    of other threads.
+    """
     driver, context = loaded.devices.driver, loaded.devices.context(loaded.device)
     for _ in range(_RETRIES):
         try:
             with driver.inside(context):
-                driver.synchronize()
                 driver.unload(loaded.module)
             return
         except CudaError as error:
             if not error.capturing:
                 return
-            time.sleep(_PAUSE)  # what is captured now may use it: nobody may wait for the context meanwhile
+            time.sleep(_PAUSE)  # it is being captured now
 
 
 def release_captured() -> int:
