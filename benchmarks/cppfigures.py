@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cpptexts
+import cppsamples
 import numpy as np
 from jitkit import Both, timed
 from jitrows import Row, counted, ratio, scaled
@@ -28,22 +28,22 @@ def cold(plan: Any) -> list[Row]:
     """Load texts that nobody has seen and call them, under one id: each replaces the one before."""
     with tempfile.TemporaryDirectory() as place:
         loader = KernelLoader(jit=CpuJit(GccInfo(), f"{place}/cache"))
-        for text in (cpptexts.pointers(0.5), cpptexts.pointers(0.5, cmath=True)):
+        for text in (cppsamples.pointers(0.5), cppsamples.pointers(0.5, cmath=True)):
             loader.load(text, "warm-up")
         headers = loader.jit.precompiled()
         headers.wait()
         todo: dict[str, Both] = {
             "g++ -c, bare": Both(lambda: _compiler(place)),
             "g++ -c, <cmath>": Both(lambda: _compiler(place, cmath=True)),
-            "rekernel, pointers": Both(lambda: _ours(loader, cpptexts.pointers)),
-            "rekernel, Array": Both(lambda: _ours(loader, cpptexts.arrays)),
-            "rekernel, <cmath>": Both(lambda: _ours(loader, lambda c: cpptexts.pointers(c, cmath=True))),
-            "rekernel, 300 lines": Both(lambda: _ours(loader, cpptexts.long_text)),
+            "rekernel, pointers": Both(lambda: _ours(loader, cppsamples.pointers)),
+            "rekernel, Array": Both(lambda: _ours(loader, cppsamples.arrays)),
+            "rekernel, <cmath>": Both(lambda: _ours(loader, lambda c: cppsamples.pointers(c, cmath=True))),
+            "rekernel, 300 lines": Both(lambda: _ours(loader, cppsamples.long_text)),
         }
-        if cpptexts.installed("numba"):
-            todo["numba"] = Both(lambda: _peer(lambda c: cpptexts.numba_stencil(c)))
-        if cpptexts.installed("cppyy"):
-            todo["cppyy"] = Both(lambda: _peer(lambda c: cpptexts.cppyy_stencil(c, next(numbers))))
+        if cppsamples.installed("numba"):
+            todo["numba"] = Both(lambda: _peer(lambda c: cppsamples.numba_stencil(c)))
+        if cppsamples.installed("cppyy"):
+            todo["cppyy"] = Both(lambda: _peer(lambda c: cppsamples.cppyy_stencil(c, next(numbers))))
         wall = interleaved(todo, plan.samples)
         slow = _load_inline(place)
     cpu = {name: Figure.of(one.cpu) for name, one in todo.items()}
@@ -71,7 +71,7 @@ def _ours(loader: KernelLoader, text: Callable[[float], str]) -> tuple[float, fl
 
 
 def _compiler(place: str, cmath: bool = False) -> tuple[float, float]:
-    Path(place, "bare.cpp").write_text(cpptexts.pointers(next(fresh), cmath=cmath))
+    Path(place, "bare.cpp").write_text(cppsamples.pointers(next(fresh), cmath=cmath))
     command = ["g++", "-O3", "-march=native", "-c", "bare.cpp", "-o", "bare.o"]
     return timed(lambda: subprocess.run(command, cwd=place, check=True))
 
@@ -84,10 +84,10 @@ def _peer(make: Callable[[float], Callable[..., Any]]) -> tuple[float, float]:
 
 
 def _load_inline(place: str) -> list[Row]:
-    if not cpptexts.installed("torch", "ninja"):
+    if not cppsamples.installed("torch", "ninja"):
         print("load_inline is not installed: pip install torch ninja", flush=True)
         return []
-    wall, cpu = _peer(lambda c: cpptexts.load_inline_stencil(c, next(numbers), place))
+    wall, cpu = _peer(lambda c: cppsamples.load_inline_stencil(c, next(numbers), place))
     return [counted("load_inline, wall", "ms", wall * 1e3), counted("load_inline, CPU", "ms", cpu * 1e3)]
 
 
@@ -95,7 +95,7 @@ def again(plan: Any) -> list[Row]:
     """Load what is live already, with and without a header of the user's; and go back and forth between two texts."""
     with tempfile.TemporaryDirectory() as place:
         loader = KernelLoader(jit=CpuJit(GccInfo(), f"{place}/cache"))
-        text = cpptexts.arrays(next(fresh))
+        text = cppsamples.arrays(next(fresh))
         Path(place, "own.h").write_text("#define OWN 1\n")
         with_header = f'#include "own.h"\n{text}'
         Path(place, "heat.cpp").write_text(with_header)
@@ -110,7 +110,7 @@ def again(plan: Any) -> list[Row]:
         loops = 300
         times = interleaved({name: (lambda do=do: _per_call(do, loops)) for name, do in todo.items()}, plan.samples)
         rows = [scaled(f"unchanged load, {name}", "us", times[name], 1e6, limit=UNCHANGED_LIMIT_US) for name in todo]
-        other = cpptexts.arrays(next(fresh))
+        other = cppsamples.arrays(next(fresh))
         back = []
         before = None
         for number in range(2 * plan.samples):
