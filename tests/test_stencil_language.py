@@ -631,6 +631,23 @@ def test_the_jit_of_the_loader_compiles(tmp_path: Any) -> None:
     assert any(tmp_path.rglob("*"))
 
 
+def test_a_text_of_another_language_with_the_same_name_keeps_its_lines(ti: Any) -> None:
+    ti.init(arch=ti.cpu, log_level=ti.ERROR)
+    stencils, kernels = KernelLoader(), KernelLoader()
+    taken = []
+    for number in range(3):
+        stencils.load(f"{SCALE}shift = {number}\n", "heat")
+        text = f"@ti.kernel\ndef f(x: ti.types.ndarray()) -> ti.i32:\n    return ti.cast(x[0], ti.i32) + {number}\n"
+        taken.append(kernels.load(text, "heat").f.pinned())
+    names = [name for name in sys.modules if name.startswith("_rekernel_live.heat_")]
+    assert len(names) == 6
+    stencils.cleanup_all()
+    del stencils
+    gc.collect()
+    for dtype in (np.float32, np.int32):  # Taichi reads the text again for each new type
+        assert [f(np.full(1, 5, dtype)) for f in taken] == [5, 6, 7]
+
+
 def test_nothing_of_a_text_is_left_when_it_is_gone(loader: KernelLoader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("rekernel"), "disabled", True)  # pytest keeps what is logged
 

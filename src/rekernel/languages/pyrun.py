@@ -24,12 +24,13 @@ from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
 from rekernel.source import Source
 
-__all__ = ["PREFIX", "Execution", "error_at", "owner", "parse", "source_error"]
+__all__ = ["PREFIX", "Execution", "error_at", "owner", "parse", "serials", "source_error"]
 
 PREFIX = "_rekernel_live."
 """How names in ``sys.modules`` begin that are ours."""
 
-_serial = itertools.count(1)
+serials = itertools.count(1)
+"""Of all texts that run as Python, whatever their language: two with one name would take each other's lines away."""
 _UNSAFE = re.compile(r"\W+")
 _UNSHOWN = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _MISSING = re.compile(r"name '(?P<name>\w+)' is not defined")
@@ -95,7 +96,7 @@ class Execution:
     """One text on its way from source to globals."""
 
     def __init__(self, source: Source, kernel_id: str, number: int, names: Mapping[str, Any]) -> None:
-        serial = next(_serial)
+        serial = next(serials)
         safe = _UNSAFE.sub("_", kernel_id)[:60]
         self.source, self.kernel_id, self.number = source, kernel_id, number
         self.module_name = f"{PREFIX}{safe}_{serial}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import itertools
 import linecache
 import re
 import sys
@@ -21,12 +20,12 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from rekernel.excerpt import split_lines
+from rekernel.languages.pyrun import serials
 from rekernel.languages.taichi.failure import Text
 from rekernel.languages.taichi.kinds import PREFIX
 from rekernel.languages.taichi.state import Plan
 from rekernel.source import Source
 
-_serial = itertools.count(1)
 _UNSAFE = re.compile(r"\W+")
 #: What would end a file name where Taichi's messages, from which lines are read, name it.
 _UNSHOWN = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
@@ -76,7 +75,7 @@ class Execution:
     """One text on its way from source to globals."""
 
     def __init__(self, source: Source, kernel_id: str, number: int, names: Mapping[str, Any]) -> None:
-        serial = next(_serial)
+        serial = next(serials)
         safe = _UNSAFE.sub("_", kernel_id)[:60]
         self.module_name = f"{PREFIX}{safe}_{serial}"
         # Never of the form <...>, and never used twice: an old kernel must not be compiled from new text.
