@@ -158,7 +158,14 @@ void raw3(double *dst, const double *src, int64_t nz, int64_t ny, int64_t nx) {
                          - 6 * src[c];
             }
 }
-void array3(rekernel::Array<double, 3> dst, const rekernel::Array<const double, 3> &src) {
+void array3(rekernel::Array<double, 3> dst, rekernel::Array<const double, 3> src) {
+    for (int64_t z = 1; z < src.shape(0) - 1; ++z)
+        for (int64_t y = 1; y < src.shape(1) - 1; ++y)
+            for (int64_t x = 1; x < src.shape(2) - 1; ++x)
+                dst(z, y, x) = src(z, y, x - 1) + src(z, y, x + 1) + src(z, y - 1, x) + src(z, y + 1, x)
+                               + src(z - 1, y, x) + src(z + 1, y, x) - 6 * src(z, y, x);
+}
+void reference3(rekernel::Array<double, 3> dst, const rekernel::Array<const double, 3> &src) {
     for (int64_t z = 1; z < src.shape(0) - 1; ++z)
         for (int64_t y = 1; y < src.shape(1) - 1; ++y)
             for (int64_t x = 1; x < src.shape(2) - 1; ++x)
@@ -182,15 +189,13 @@ def throughput(plan: Any) -> list[Row]:
             dst, src = np.zeros(shape, dtype), np.random.default_rng(1).random(shape).astype(dtype)
             raw, array = getattr(m, f"raw{rank}"), getattr(m, f"array{rank}")
             more = (0.5,) if rank == 1 else ()
-            found = interleaved(
-                {
-                    "raw": lambda raw=raw, dst=dst, src=src, more=more, shape=shape: _once(
-                        raw, dst, src, *more, *shape
-                    ),
-                    "array": lambda array=array, dst=dst, src=src, more=more: _once(array, dst, src, *more),
-                },
-                plan.sweeps,
-            )
+            todo = {
+                "raw": lambda raw=raw, dst=dst, src=src, more=more, shape=shape: _once(raw, dst, src, *more, *shape),
+                "array": lambda array=array, dst=dst, src=src, more=more: _once(array, dst, src, *more),
+            }
+            if rank == 3:
+                todo["array by reference"] = lambda dst=dst, src=src: _once(m.reference3, dst, src)
+            found = interleaved(todo, plan.sweeps)
             one, other = np.zeros(shape, dtype), np.zeros(shape, dtype)
             raw(one, src, *more, *shape)
             array(other, src, *more)
