@@ -20,7 +20,7 @@ VALUES = {
     "compilerflags", "errors", "excerpt", "frames", "kernel", "source", "values", "languages", "languages.pytext",
     "diagnostics", "diagnosticdata", "gnumessages", "symbolic", "pointwise",
     "languages.cpp.candidates", "languages.cpp.macros", "languages.cpp.nodes", "languages.cpp.options",
-    "languages.cpp.reading", "languages.cpp.spelled",
+    "languages.cpp.reading", "languages.cpp.spelled", "languages.given",
     "languages.stencil.options", "languages.stencil.reading",
     "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
 }  # fmt: skip

@@ -6,8 +6,17 @@ import os
 from collections.abc import Sequence
 
 __all__ = [
-    "absolute", "compile_flags", "driver_link_flags", "include_directories", "linker_words", "loading_flags",
-]  # fmt: skip
+    "LEVELS",
+    "absolute",
+    "compile_flags",
+    "driver_link_flags",
+    "include_directories",
+    "linker_words",
+    "loading_flags",
+]
+
+LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
+"""What ``optlevel`` may be."""  # fmt: skip
 
 
 def loading_flags(gcc: bool) -> list[str]:

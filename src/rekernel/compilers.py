@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rekernel.compilerflags import loading_flags
+from rekernel.compilerflags import LEVELS, loading_flags
 from rekernel.errors import ToolchainError
 
 __all__ = ["ClangInfo", "Command", "CompilerInfo", "GccInfo", "split_command", "toolchain_error", "which"]
@@ -27,7 +27,6 @@ NAMES = ("g++", "c++", "clang++")
 """What is looked for on PATH, in this order, when neither REKERNEL_CXX nor CXX is set."""
 
 _LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache"})
-_LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
 _PYSTENCILS_TARGETS = {
     "CurrentCPU": "native",
     "GenericCPU": "generic",
@@ -212,7 +211,7 @@ class ClangInfo(CompilerInfo):
 def _optimisation(level: str | None) -> list[str]:
     if level is None:
         return []
-    if str(level) not in _LEVELS:
+    if str(level) not in LEVELS:
         raise ValueError(f'optlevel is one of "0", "1", "2", "3" and "fast", not {level!r}')
     return ["-O3", "-ffast-math"] if level == "fast" else [f"-O{level}"]
 

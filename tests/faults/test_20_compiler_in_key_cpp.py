@@ -66,7 +66,7 @@ def test_another_version_of_ours_is_another_entry(monkeypatch, built, what):
     assert [built(), built()] == [True, False]
     with monkeypatch.context() as patch:
         if what == "headers":
-            patch.setattr(unit, "_digest", ["another"])
+            patch.setattr(unit, "header_digest", lambda: "another")
         elif what == "reader":
             patch.setattr(building, "_reader_version", lambda: "another")
         else:

@@ -24,14 +24,18 @@ from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
 from rekernel.source import Source
 
-__all__ = ["PREFIX", "Execution", "error_at", "owner", "parse", "serials", "source_error"]
+__all__ = [
+    "PREFIX", "Execution", "Shadow", "error_at", "forget", "frames_within", "names_of_its_own", "owner", "parse",
+    "source_error", "unknown_name",
+]  # fmt: skip
 
 PREFIX = "_rekernel_live."
 """How names in ``sys.modules`` begin that are ours."""
 
-serials = itertools.count(1)
-"""Of all texts that run as Python, whatever their language: two with one name would take each other's lines away."""
+#: Of all texts that run as Python, whatever their language: two with one name would take each other's lines away.
+_serials = itertools.count(1)
 _UNSAFE = re.compile(r"\W+")
+#: What would end a file name where a message, from which lines are read, names it.
 _UNSHOWN = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _MISSING = re.compile(r"name '(?P<name>\w+)' is not defined")
 
@@ -68,6 +72,17 @@ def error_at(
     )  # fmt: skip
 
 
+def names_of_its_own(source: Source, kernel_id: str, number: int) -> tuple[str, str]:
+    """Return a module name and a file name for a text that is about to run; no other text ever had them.
+
+    The file name is never of the form <...>, which linecache does not look up.
+    """
+    serial = next(_serials)
+    safe = _UNSAFE.sub("_", kernel_id)[:60]
+    shown = _UNSHOWN.sub("_", source.filename or f"/rekernel/{safe}.py")
+    return f"{PREFIX}{safe}_{serial}", f"{shown}#v{number}.{serial}"
+
+
 class SourceLoader:
     """What Python asks for the text of a module. It lives exactly as long as the globals of the text do."""
 
@@ -85,6 +100,14 @@ class SourceLoader:
 class Shadow(types.ModuleType):
     """Stands in ``sys.modules`` for a text that runs, and keeps nothing of it alive."""
 
+    @classmethod
+    def of(cls, loader: Any, module_name: str, filename: str) -> Shadow:
+        """Make the one of a text; `loader` has its globals, and whose it is."""
+        made = cls(module_name)
+        made.__file__ = filename
+        made.__dict__["__text__"] = weakref.ref(loader)
+        return made
+
     def __getattr__(self, name: str) -> Any:
         loader = object.__getattribute__(self, "__dict__")["__text__"]()
         if loader is None or name not in loader.globals:
@@ -96,16 +119,11 @@ class Execution:
     """One text on its way from source to globals."""
 
     def __init__(self, source: Source, kernel_id: str, number: int, names: Mapping[str, Any]) -> None:
-        serial = next(serials)
-        safe = _UNSAFE.sub("_", kernel_id)[:60]
         self.source, self.kernel_id, self.number = source, kernel_id, number
-        self.module_name = f"{PREFIX}{safe}_{serial}"
-        # Never of the form <...>, which linecache does not look up, and never used twice.
-        shown = _UNSHOWN.sub("_", source.filename or f"/rekernel/{safe}.py")
-        self.filename = f"{shown}#v{number}.{serial}"
+        self.module_name, self.filename = names_of_its_own(source, kernel_id, number)
         self.warnings: list[str] = []
         self.loader = SourceLoader(source.code)
-        weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
+        weakref.finalize(self.loader, forget, self.module_name, self.filename).atexit = False
         spec = ModuleSpec(self.module_name, self.loader, origin=self.filename)  # type: ignore[arg-type]
         self.globals: dict[str, Any] = {
             "__name__": self.module_name, "__doc__": None, "__builtins__": __builtins__, **names,
@@ -118,10 +136,7 @@ class Execution:
         code = self.source.code
         lines = [line + "\n" for line in split_lines(code)]
         linecache.cache[self.filename] = (len(code), None, lines, self.filename)
-        shadow = Shadow(self.module_name)
-        shadow.__file__ = self.filename
-        shadow.__dict__["__text__"] = weakref.ref(self.loader)
-        sys.modules[self.module_name] = shadow
+        sys.modules[self.module_name] = Shadow.of(self.loader, self.module_name, self.filename)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             compiled = compile(tree, self.filename, "exec", dont_inherit=True)
@@ -129,7 +144,8 @@ class Execution:
         exec(compiled, self.globals)
 
 
-def _forget(module_name: str, filename: str) -> None:
+def forget(module_name: str, filename: str) -> None:
+    """Take back all that Python remembers of a text by its names."""
     sys.modules.pop(module_name, None)
     linecache.cache.pop(filename, None)
     # inspect remembers every module that it ever saw, by name and by file.
@@ -169,7 +185,7 @@ def source_error(
         execution.source, execution.kernel_id, execution.number, message, line, column, end,
         output="\n".join(part for part in (str(error).strip(), output) if part),
     )  # fmt: skip
-    error.__traceback__ = _own_frames(error.__traceback__, execution.filename)
+    error.__traceback__ = frames_within(error.__traceback__, (execution.filename,))
     made.__cause__ = error
     return made
 
@@ -199,9 +215,11 @@ def _message(error: BaseException) -> str:
 def _improved(message: str, names: Iterable[str], hints: Container[str]) -> str:
     """Add what the user most likely meant to a message about an unknown name."""
     match = _MISSING.search(message)
-    if match is None:
-        return message
-    name = match["name"]
+    return message if match is None else unknown_name(match["name"], names, hints)
+
+
+def unknown_name(name: str, names: Iterable[str], hints: Container[str]) -> str:
+    """Say that a name is unknown, and which of `names` was meant, or that it is among `hints`, the caller's globals."""
     said = f"name {name!r} is not defined"
     if name in hints:
         return f"{said}; it is one of your own globals: pass namespace=globals()"
@@ -209,11 +227,11 @@ def _improved(message: str, names: Iterable[str], hints: Container[str]) -> str:
     return f"{said}; did you mean {near[0]!r}?" if near else said
 
 
-def _own_frames(traceback: types.TracebackType | None, filename: str) -> types.TracebackType | None:
-    """Keep only the frames that lie in the text."""
+def frames_within(traceback: types.TracebackType | None, filenames: Container[str]) -> types.TracebackType | None:
+    """Keep only the frames that lie in the user's texts."""
     frames = []
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == filename:
+        if traceback.tb_frame.f_code.co_filename in filenames:
             frames.append(traceback)
         traceback = traceback.tb_next
     kept = None

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from rekernel.languages import Built, Request
     from rekernel.source import Source
 
-__all__ = ["Private", "build", "text_of", "watched"]
+__all__ = [
+    "Private", "beside_file", "build", "entries_of", "info_of", "jit_of", "obtain_unit", "one_of", "order_of",
+    "relative_to", "text_of", "watched",
+]  # fmt: skip
 
 SCHEMA = 1
 """Raise it when the same text and headers become another unit."""
@@ -80,9 +83,9 @@ def build(request: Request) -> Built:
     source, text = request.source, text_of(request.source)
     chosen = options.settings(source.options, text)
     with ExitStack() as closing:
-        place = files.place(request, chosen.debug, _jit(request).objcache, closing)
-        order, name = _order(request, text, chosen, place)
-        artefact = _obtain(request, order, text, name)
+        place = files.place(request, chosen.debug, jit_of(request).objcache, closing)
+        order, name = order_of(request, text, chosen, place)
+        artefact = obtain_unit(request, order, text, name)
         kept = artefact.manifest
         found = [from_json(row, text) for row in kept["entries"]]
         path = None
@@ -92,33 +95,33 @@ def build(request: Request) -> Built:
                 file.write(artefact.data)
         library = load(artefact.data, request.kernel_id, path)
         functions = [_function(library, one, request, chosen) for one in found]
-        relative_to = os.getcwd() if chosen.relative or _relative(order, source) else None
-        private = Private(watched(kept.get("headers")), text, artefact.command, artefact.key, found, relative_to)
+        here = relative_to(chosen.relative, order.quote_dir, source)
+        private = Private(watched(kept.get("headers")), text, artefact.command, artefact.key, found, here)
         made = closing.pop_all()
         if place is not None and not files.kept():
             private.close = weakref.finalize(private, made.close)
     return Built(
-        entries=_entries(found, functions), kernels=tuple(one.kernel for one in found), names={},
+        entries=entries_of(found, functions, one_of), kernels=tuple(one.kernel for one in found), names={},
         skipped=dict(kept["skipped"]), warnings=warning_lines(artefact.warnings, source), notes=tuple(kept["notes"]),
         from_cache=artefact.from_cache, rebuilt_because=artefact.rebuilt_because, private=private,
     )  # fmt: skip
 
 
-def _jit(request: Request) -> CpuJit:
+def jit_of(request: Request) -> CpuJit:
+    """Return the loader's compiler, or that of all loaders without one; JitError for one that takes no C++."""
     jit = request.jit if request.jit is not None else default_jit()
     if not hasattr(jit, "objcache") or not hasattr(jit, "compiler_info"):
         raise JitError(f"{request.kernel_id} is C++, which needs a CpuJit; the loader was made with jit={jit!r}")
     return jit
 
 
-def _order(request: Request, text: str, chosen: options.Settings, place: str | None) -> tuple[Order, str]:
+def order_of(request: Request, text: str, chosen: options.Settings, place: str | None) -> tuple[Order, str]:
+    """Return what is to be compiled, and what messages will call it. `place` is for debuggers, or None."""
     from rekernel.jit.obtain import Order
 
-    source, jit = request.source, _jit(request)
-    quote_dir = None
-    if source.filename is not None and _QUOTED.search(text) and os.path.exists(source.filename):
-        quote_dir = os.path.dirname(os.path.abspath(source.filename))
-    info = _info(jit.compiler_info, chosen, quote_dir)
+    source, jit = request.source, jit_of(request)
+    quote_dir = beside_file(source, text, _QUOTED)
+    info = info_of(jit.compiler_info, chosen, quote_dir)
     name, debug_dir = (UNIT, None) if place is None else files.text_in(place, request, text, own=chosen.debug)
     checked = (*_SANITIZED, f"-DREKERNEL_UNIT={json.dumps(name, ensure_ascii=False)}") if chosen.debug else ()
     include = os.path.dirname(os.path.dirname(unit.header_path()))
@@ -131,23 +134,16 @@ def _order(request: Request, text: str, chosen: options.Settings, place: str | N
     return order, name
 
 
-@cache
+_READER = ("candidates", "macros", "nodes", "reading", "spelled", "unit", "signature", "compiling")
+
+
 def _reader_version() -> str:
     """Return what the key says of the code that finds functions and makes the unit from them."""
-    from importlib.util import source_hash
-
-    parts = [
-        os.path.join(os.path.dirname(__file__), name)
-        for name in ("macros.py", "nodes.py", "reading.py", "spelled.py", "unit.py", "signature.py", "compiling.py")
-    ]
-    state = b""
-    for path in parts:
-        with open(path, "rb") as file:
-            state += source_hash(file.read())
-    return state.hex()
+    return unit.digest_of(tuple(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in _READER))
 
 
-def _info(base: CompilerInfo, chosen: options.Settings, quote_dir: str | None) -> CompilerInfo:
+def info_of(base: CompilerInfo, chosen: options.Settings, quote_dir: str | None) -> CompilerInfo:
+    """Return what the compiler is to be told, from what it is told for every kernel."""
     info = copy.copy(base)  # the lists that change are made anew
     quoted = [] if quote_dir is None else ["-iquote", quote_dir]
     info.extra_cxxflags = [*quoted, *info.extra_cxxflags, *chosen.flags]
@@ -159,11 +155,12 @@ def _info(base: CompilerInfo, chosen: options.Settings, quote_dir: str | None) -
     return info
 
 
-def _obtain(request: Request, order: Order, text: str, name: str) -> Artefact:
+def obtain_unit(request: Request, order: Order, text: str, name: str) -> Artefact:
+    """Return the compiled bytes; KernelSourceError at the user's line where the compiler refuses the text."""
     from rekernel.jit.obtain import obtain
     from rekernel.product import CompileFailed
 
-    jit = _jit(request)
+    jit = jit_of(request)
     try:
         return obtain(jit.objcache, order, lambda compiled: compile_unit(text, compiled), jit.precompiled)
     except CompileFailed as failure:
@@ -172,9 +169,20 @@ def _obtain(request: Request, order: Order, text: str, name: str) -> Artefact:
         ) from None
 
 
-def _relative(order: Order, source: Source) -> bool:
-    """Return whether headers are looked up beside a file that is named from the current directory."""
-    return order.quote_dir is not None and source.filename is not None and not os.path.isabs(source.filename)
+def beside_file(source: Source, text: str, asks: re.Pattern[str]) -> str | None:
+    """Return the directory of the text's file, where a text that `asks` for headers finds them first."""
+    if source.filename is None or not asks.search(text) or not os.path.exists(source.filename):
+        return None
+    return os.path.dirname(os.path.abspath(source.filename))
+
+
+def relative_to(relative: bool, beside: str | None, source: Source) -> str | None:
+    """Return the current directory, if the meaning of a load depends on it.
+
+    It does if an option has a path that is `relative`, or if headers are looked up `beside` a file that is named so.
+    """
+    named = beside is not None and source.filename is not None and not os.path.isabs(source.filename)
+    return os.getcwd() if relative or named else None
 
 
 def watched(headers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -203,16 +211,19 @@ def _not_restrict(row: Any) -> Any:
     return row if row[1] != "array" else (*row[:11], False, *row[12:])
 
 
-def _entries(found: list[Entry], functions: list[Any]) -> dict[str, Any]:
-    """Return for each name what a handle calls: a function, or a choice among overloads."""
+def entries_of(
+    found: Sequence[Entry], functions: Sequence[Any], choose: Callable[[str, Sequence[tuple[Entry, Any]]], Any]
+) -> dict[str, Any]:
+    """Return for each name what a handle calls: what `choose` makes of the entries of that name."""
     named: dict[str, list[tuple[Entry, Any]]] = {}
     for entry, function in zip(found, functions, strict=True):
         named.setdefault(entry.kernel.name, []).append((entry, function))
-    return {
-        name: pairs[0][1]
-        if len(pairs) == 1
-        else _native.Overloads(
-            tuple(function for _entry, function in pairs), name, signatures=tuple(str(e.kernel) for e, _f in pairs)
-        )
-        for name, pairs in named.items()
-    }
+    return {name: choose(name, pairs) for name, pairs in named.items()}
+
+
+def one_of(name: str, pairs: Sequence[tuple[Entry, Any]]) -> Any:
+    """Return a function, or a choice among overloads."""
+    if len(pairs) == 1:
+        return pairs[0][1]
+    signatures = tuple(str(entry.kernel) for entry, _function in pairs)
+    return _native.Overloads(tuple(function for _entry, function in pairs), name, signatures=signatures)

@@ -67,13 +67,13 @@ def _compiled(
     own = PythonModuleBuilder().render_interface(kernels, module, symbols, nogil=chosen.nogil)
     machine = tuple(flag for flag in chosen.flags if flag.startswith("-m"))  # else the module runs on this CPU alone
     settings = replace(chosen, flags=machine, linking=(), optlevel="2")
-    info = building._info(building._jit(request).compiler_info, settings, None)
-    order, unit = building._order(request, text, chosen, None)
+    info = building.info_of(building.jit_of(request).compiler_info, settings, None)
+    order, unit = building.order_of(request, text, chosen, None)
     order = replace(
         order, allow_undefined=True, flags=(*order.flags, "-DREKERNEL_HIDDEN=1"),
         beside=Beside(own, info, python_include_dirs()),
     )  # fmt: skip
-    artefact = building._obtain(request, order, text, unit)
+    artefact = building.obtain_unit(request, order, text, unit)
     if [from_json(row, text) for row in artefact.manifest["entries"]] != list(entries):
         raise JitError(f"what {request.kernel_id!r} includes has changed meanwhile; load it again, then export")
     return artefact.data

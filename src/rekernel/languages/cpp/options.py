@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rekernel.compilerflags import absolute
 from rekernel.languages.cpp.macros import has_c_restrict
+from rekernel.languages.given import directories, flag, level, paths, words
 
-__all__ = ["HELP", "Settings", "directories", "flag", "paths", "settings", "words"]
+__all__ = ["HELP", "Settings", "settings"]
 
 HELP: Mapping[str, str] = {
     "include_dirs": "directories for #include, a list of paths",
@@ -28,7 +28,6 @@ HELP: Mapping[str, str] = {
 _OPENMP = re.compile(
     r"^[ \t]*#[ \t]*(?:pragma[ \t]+omp\b|include[ \t]*[<\"]omp\.h[>\"])|\b_Pragma\s*\(\s*\"\s*omp\b", re.M
 )
-_LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
 
 
 @dataclass(frozen=True)
@@ -71,42 +70,12 @@ def settings(options: Mapping[str, Any], text: str) -> Settings:
         flags=(*flags, *compiling, *(["-UNDEBUG"] if debug else [])),
         linking=linking,
         openmp=bool(_OPENMP.search(text)) if openmp is None else openmp,
-        optlevel=_level(options.get("optlevel")),
+        optlevel=level(options.get("optlevel")),
         target=options.get("target"),
         nogil=flag(options, "nogil"),
         allow_alias=allow_alias,
         debug=debug,
     )
-
-
-def flag(options: Mapping[str, Any], name: str) -> bool | None:
-    """Return an option that is True, False or not given."""
-    value = options.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name}= takes True, False or None, not {value!r}")
-    return value
-
-
-def _level(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or str(value) not in _LEVELS:
-        raise ValueError(f"optlevel= is one of {', '.join(map(repr, _LEVELS))}, not {value!r}")
-    return str(value)
-
-
-def words(value: Any) -> Sequence[str]:
-    """Return the words of ``flags=``."""
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        try:
-            return shlex.split(value)
-        except ValueError as error:
-            raise ValueError(f"flags={value!r} cannot be read: {error}") from None
-    if isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
-        return tuple(value)
-    raise TypeError(f"flags= takes a list of texts, or one text, not {value!r}")
 
 
 def _parted(given: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -118,24 +87,3 @@ def _parted(given: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         parts[links].append(word)
         value_of_linker = not value_of_linker and word in ("-l", "-L", "-Xlinker")
     return tuple(parts[0]), tuple(parts[1])
-
-
-def paths(value: Any) -> tuple[str, ...]:
-    """Return the paths of ``include_dirs=``, as they are given."""
-    if value is None:
-        return ()
-    if isinstance(value, str | os.PathLike):
-        value = [value]
-    try:
-        return tuple(os.fsdecode(path) for path in value)
-    except TypeError:
-        raise TypeError(f"include_dirs= takes a list of paths, not {value!r}") from None
-
-
-def directories(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return absolute paths; a ValueError names one that is no directory."""
-    found = tuple(map(os.path.abspath, paths))
-    for path in found:
-        if not os.path.isdir(path):
-            raise ValueError(f"include_dirs= names {path!r}, which is no directory")
-    return found

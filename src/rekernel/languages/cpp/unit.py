@@ -15,20 +15,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from rekernel.languages.cpp.candidates import Candidate
 from rekernel.languages.cpp.spelled import GUARD, Spelled
 
 __all__ = [
-    "OWN", "Plan", "depth", "entry_symbol", "header", "header_digest", "header_path", "marker", "named", "own_headers",
-    "render",
+    "OWN", "Plan", "depth", "digest_of", "entry_symbol", "header", "header_digest", "header_path", "marker", "named",
+    "own_headers", "render",
 ]  # fmt: skip
 
 OWN = "rekernel entry points"
 """What a compiler calls our own lines; their numbers are those of the candidates, from 1."""
 
 _HEADERS = ("abi.hpp", "array.hpp", "checks.hpp", "kernel.hpp", "entry.hpp")
-_digest: list[str] = []
 
 
 def header_path(name: str = "entry.hpp") -> str:
@@ -42,15 +42,19 @@ def own_headers() -> tuple[str, ...]:
     return tuple(map(header_path, _HEADERS))
 
 
+@cache
+def digest_of(paths: tuple[str, ...]) -> str:
+    """Return what the key says of files of ours, which stay as they are while the process lives."""
+    state = hashlib.blake2b(digest_size=16)
+    for path in paths:
+        with open(path, "rb") as file:
+            state.update(file.read())
+    return state.hexdigest()
+
+
 def header_digest() -> str:
     """Return what the key says of our own headers."""
-    if not _digest:
-        state = hashlib.blake2b(digest_size=16)
-        for path in own_headers():
-            with open(path, "rb") as file:
-                state.update(file.read())
-        _digest.append(state.hexdigest())
-    return _digest[0]
+    return digest_of(own_headers())
 
 
 def marker(text: str) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel.cuda import cubins, modules, nvrtc
 from rekernel.errors import JitError
-from rekernel.languages.cpp.building import text_of, watched
+from rekernel.languages.cpp.building import beside_file, entries_of, relative_to, text_of, watched
 from rekernel.languages.cpp.failure import warning_lines
 from rekernel.languages.cpp.signature import Entry, from_json
+from rekernel.languages.cpp.unit import digest_of
 from rekernel.languages.cuda import code, options, signature, unit
 from rekernel.languages.cuda.compiling import compile_unit
 from rekernel.languages.cuda.failure import source_error
@@ -59,9 +60,7 @@ def build(request: Request) -> Built:
     chosen = options.settings(source.options, text)
     objcache = _objcache(request)
     arch = chosen.arch or nvrtc.architecture(code.capability(), cubins.about(objcache))
-    directory = None
-    if source.filename is not None and _QUOTED.search(text) and os.path.exists(source.filename):
-        directory = os.path.dirname(os.path.abspath(source.filename))
+    directory = beside_file(source, text, _QUOTED)
     order = cubins.Order(
         text, arch, options=chosen.flags, headers=unit.headers(), before=(unit.HEADER,),
         include_dirs=chosen.include_dirs, directory=directory, name=UNIT,
@@ -82,9 +81,8 @@ def build(request: Request) -> Built:
 
     loaded = code.Code(modules.Module(image, architecture))
     functions = [code.kernel(loaded, one, request, chosen, UNIT) for one in found]
-    entries = _entries(found, functions)
+    entries = entries_of(found, functions, code.one_of)
     variables = {one.name: DeviceVariable(loaded, one) for one in signature.from_json(kept["variables"])}
-    relative = chosen.relative or (directory is not None and not os.path.isabs(source.filename or os.sep))
     return Built(
         entries=entries, kernels=tuple(one.kernel for one in found),
         names={name: one for name, one in variables.items() if name not in entries},
@@ -92,7 +90,7 @@ def build(request: Request) -> Built:
         from_cache=artefact.from_cache, rebuilt_because=artefact.rebuilt_because,
         private=Private(
             watched(kept.get("headers")), text, artefact.command, artefact.key, found, arch,
-            os.getcwd() if relative else None,
+            relative_to(chosen.relative, directory, source),
         ),
     )  # fmt: skip
 
@@ -112,20 +110,16 @@ def _objcache(request: Request) -> ObjectCache:
     return found
 
 
-@cache
+_READER = ("reading", "unit", "signature", "compiling")
+_SHARED = ("candidates", "macros", "nodes", "reading", "unit", "signature", "compiling")
+
+
 def _reader_version() -> str:
     """Return what the key says of the code that finds kernels and makes the unit from them."""
-    from importlib.util import source_hash
-
     here = os.path.dirname(__file__)
-    own = [os.path.join(here, name) for name in ("reading.py", "unit.py", "signature.py", "compiling.py")]
     cpp = os.path.join(os.path.dirname(here), "cpp")
-    shared = ("macros.py", "nodes.py", "reading.py", "unit.py", "signature.py", "compiling.py")
-    state = b""
-    for path in (*own, *(os.path.join(cpp, name) for name in shared)):
-        with open(path, "rb") as file:
-            state += source_hash(file.read())
-    return state.hex()
+    own = [os.path.join(here, f"{name}.py") for name in _READER]
+    return digest_of((*own, *(os.path.join(cpp, f"{name}.py") for name in _SHARED)))
 
 
 def _obtain(request: Request, objcache: ObjectCache, order: cubins.Order, text: str) -> Artefact:
@@ -135,11 +129,3 @@ def _obtain(request: Request, objcache: ObjectCache, order: cubins.Order, text: 
         raise source_error(
             failure, request.source, text, UNIT, kernel_id=request.kernel_id, number=request.number
         ) from None
-
-
-def _entries(found: Sequence[Entry], functions: Sequence[Any]) -> dict[str, Any]:
-    """Return for each name what a handle launches: a kernel, or a choice among overloads."""
-    named: dict[str, list[tuple[Entry, Any]]] = {}
-    for entry, function in zip(found, functions, strict=True):
-        named.setdefault(entry.kernel.name, []).append((entry, function))
-    return {name: code.one_of(name, pairs) for name, pairs in named.items()}

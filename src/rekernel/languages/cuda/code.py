@@ -19,6 +19,7 @@ from rekernel import _native
 from rekernel.cuda import devices
 from rekernel.errors import ToolchainError
 from rekernel.jit.calltable import rows
+from rekernel.languages.cpp.building import one_of as one_of_several
 from rekernel.languages.cuda import checked
 from rekernel.languages.cuda.signature import arguments
 
@@ -149,7 +150,4 @@ class Unavailable:
 
 def one_of(name: str, pairs: Sequence[tuple[Entry, Any]]) -> Any:
     """Return what a handle launches: a kernel, or a choice among those of its name."""
-    if len(pairs) == 1 or isinstance(pairs[0][1], Unavailable):
-        return pairs[0][1]
-    signatures = tuple(str(entry.kernel) for entry, _function in pairs)
-    return _native.Overloads(tuple(function for _entry, function in pairs), name, signatures=signatures)
+    return pairs[0][1] if isinstance(pairs[0][1], Unavailable) else one_of_several(name, pairs)

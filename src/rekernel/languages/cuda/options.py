@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rekernel.languages.cpp.options import directories, flag, paths, words
+from rekernel.languages.given import directories, flag, paths, words
 
 __all__ = ["HELP", "Settings", "settings"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from rekernel.languages.given import flag, level, words
 
 if TYPE_CHECKING:
     from rekernel.compilers import CompilerInfo
@@ -21,7 +22,6 @@ HELP: Mapping[str, str] = {
     "allow_alias": "True: restrict is not promised to the compiler, and overlap is not checked",
     "eager": "True: every kernel is built before the swap, not at its first call",
 }
-_LEVELS = ("0", "1", "2", "3", "s", "g", "fast")
 
 
 @dataclass(frozen=True)
@@ -62,37 +62,9 @@ def settings(options: Mapping[str, Any], targets: Mapping[str, Any]) -> Settings
     return Settings(
         target=None if named else target,
         march=target if named else None,
-        openmp=_flag(options, "openmp"),
-        optlevel=_level(options.get("optlevel")),
-        flags=_words(options.get("flags")),
-        allow_alias=bool(_flag(options, "allow_alias")),
-        eager=bool(_flag(options, "eager")),
+        openmp=flag(options, "openmp"),
+        optlevel=level(options.get("optlevel")),
+        flags=words(options.get("flags")),
+        allow_alias=bool(flag(options, "allow_alias")),
+        eager=bool(flag(options, "eager")),
     )
-
-
-def _flag(options: Mapping[str, Any], name: str) -> bool | None:
-    value = options.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name}= takes True, False or None, not {value!r}")
-    return value
-
-
-def _level(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or str(value) not in _LEVELS:
-        raise ValueError(f"optlevel= is one of {', '.join(map(repr, _LEVELS))}, not {value!r}")
-    return str(value)
-
-
-def _words(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        try:
-            return tuple(shlex.split(value))
-        except ValueError as error:
-            raise ValueError(f"flags={value!r} cannot be read: {error}") from None
-    if isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
-        return tuple(value)
-    raise TypeError(f"flags= takes a list of texts, or one text, not {value!r}")

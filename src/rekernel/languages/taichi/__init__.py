@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import re
-import sys
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -18,8 +17,7 @@ from typing import Any
 
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
-from rekernel.languages import Built, Draft, Request, plain, pytext
-from rekernel.languages.taichi.kinds import PREFIX
+from rekernel.languages import Built, Draft, Request, plain, pyrun, pytext
 from rekernel.languages.taichi.package import LOCK
 from rekernel.source import Source
 
@@ -118,14 +116,7 @@ class TaichiLanguage:
 
     def owner(self, value: Any) -> tuple[Any, str] | None:
         """Return whose text defined a function or class, and under which name."""
-        module = getattr(value, "__module__", None)
-        if not isinstance(module, str) or not module.startswith(PREFIX):
-            return None
-        shadow = sys.modules.get(module)
-        alive = None if shadow is None else shadow.__dict__.get("__alive__")
-        loader = None if alive is None else alive()
-        live = None if loader is None or loader.owner is None else loader.owner()
-        return None if live is None else (live, getattr(value, "__name__", ""))
+        return pyrun.owner(value)
 
     def stats(self) -> Mapping[str, int]:
         """Count what Taichi keeps until ``ti.reset``: kernels in its list, and compiled specialisations."""

@@ -8,7 +8,6 @@ entry under a file name of its own that is there before the text runs.
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
 import re
 import sys
@@ -20,15 +19,11 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from rekernel.excerpt import split_lines
-from rekernel.languages.pyrun import serials
+from rekernel.languages.pyrun import Shadow, forget, names_of_its_own
 from rekernel.languages.taichi.failure import Text
-from rekernel.languages.taichi.kinds import PREFIX
 from rekernel.languages.taichi.state import Plan
 from rekernel.source import Source
 
-_UNSAFE = re.compile(r"\W+")
-#: What would end a file name where Taichi's messages, from which lines are read, name it.
-_UNSHOWN = re.compile(r'["\x00-\x1f\x7f-\x9f\u2028\u2029]')
 #: A form feed before code starts the indent anew for Python; Taichi makes a blank of it, which is another indent.
 _FEED = re.compile(r"(?<![^\r\n])[ \t\f]*\f")
 #: Where ``linecache`` splits a text that it gets from a loader, and no compiler does.
@@ -53,16 +48,6 @@ class SourceLoader:
         return _readable(self.text.source.code)
 
 
-class Shadow(types.ModuleType):
-    """Stands in ``sys.modules`` for a text that has run: gives its source away, and keeps nothing of it alive."""
-
-    def __getattr__(self, name: str) -> Any:
-        loader = object.__getattribute__(self, "__dict__")["__alive__"]()
-        if loader is None or name not in loader.globals:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return loader.globals[name]
-
-
 class _TextOnly:
     def __init__(self, code: str) -> None:
         self._code = code
@@ -75,17 +60,13 @@ class Execution:
     """One text on its way from source to globals."""
 
     def __init__(self, source: Source, kernel_id: str, number: int, names: Mapping[str, Any]) -> None:
-        serial = next(serials)
-        safe = _UNSAFE.sub("_", kernel_id)[:60]
-        self.module_name = f"{PREFIX}{safe}_{serial}"
-        # Never of the form <...>, and never used twice: an old kernel must not be compiled from new text.
-        shown = _UNSHOWN.sub("_", source.filename or f"/rekernel/{safe}.py")
-        self.filename = f"{shown}#v{number}.{serial}"
+        # Never used twice: an old kernel must not be compiled from new text.
+        self.module_name, self.filename = names_of_its_own(source, kernel_id, number)
         self.text = Text(source, kernel_id, number, self.filename)
         self.warnings: list[str] = []
         self.loader = SourceLoader(self.text, self.module_name)
         # Before anything is entered anywhere: Ctrl-C may come at any time.
-        weakref.finalize(self.loader, _forget, self.module_name, self.filename).atexit = False
+        weakref.finalize(self.loader, forget, self.module_name, self.filename).atexit = False
         module = types.ModuleType(self.module_name)
         self.globals = module.__dict__
         self.loader.globals = self.globals
@@ -146,26 +127,16 @@ class Execution:
 
     def settle(self) -> None:
         """Leave in ``sys.modules`` only what finds the source, so that the text can be freed."""
-        shadow = Shadow(self.module_name)
+        shadow = Shadow.of(self.loader, self.module_name, self.filename)
         only = _TextOnly(_readable(self.text.source.code))
-        shadow.__file__ = self.filename
         shadow.__loader__ = only  # type: ignore[assignment]
         shadow.__spec__ = ModuleSpec(self.module_name, only, origin=self.filename)  # type: ignore[arg-type]
-        shadow.__dict__["__alive__"] = weakref.ref(self.loader)
         sys.modules[self.module_name] = shadow
         self.module = None
 
     def discard(self) -> None:
         """Forget a text whose run failed."""
-        _forget(self.module_name, self.filename)
-
-
-def _forget(module_name: str, filename: str) -> None:
-    sys.modules.pop(module_name, None)
-    linecache.cache.pop(filename, None)
-    # inspect remembers every module that it ever saw, by name and by file.
-    getattr(inspect, "_filesbymodname", {}).pop(module_name, None)
-    getattr(inspect, "modulesbyfile", {}).pop(filename, None)
+        forget(self.module_name, self.filename)
 
 
 class OwnNames(Mapping[str, Any]):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import types
 import weakref
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import line_of, split_lines
+from rekernel.languages.pyrun import error_at, frames_within, unknown_name
 from rekernel.source import Source
 
 _PLACE = re.compile(r'File "(?P<file>.+?)", line (?P<line>\d+), in \S+:?')
@@ -62,23 +61,11 @@ def source_error(
         return error
     spot = _place(error, text, line)
     message = _improve(_message(error), names, hints)
-    source = spot.text.source
-    offset = source.first_line - 1
-    made = KernelSourceError(
-        message,
-        kernel_id=spot.text.kernel_id,
-        version=spot.text.number,
-        language=source.language,
-        source=source.text,
-        first_line=source.first_line,
-        filename=source.filename,
-        line=None if spot.line is None else spot.line + offset,
-        column=None if spot.column is None else spot.column + source.dedent,
-        end_column=None if spot.end_column is None else spot.end_column + source.dedent,
-        output=_COLOUR.sub("", str(error)).strip(),
-        keeps=keeps,
-    )
-    error.__traceback__ = _users_frames(error.__traceback__)
+    made = error_at(
+        spot.text.source, spot.text.kernel_id, spot.text.number, message, spot.line, spot.column, spot.end_column,
+        output=_COLOUR.sub("", str(error)).strip(), keeps=keeps,
+    )  # fmt: skip
+    error.__traceback__ = frames_within(error.__traceback__, texts)
     made.__cause__ = error
     return made
 
@@ -188,24 +175,4 @@ def _message(error: BaseException) -> str:
 def _improve(message: str, names: Iterable[str], hints: Container[str]) -> str:
     """Add what the user most likely meant to a message about an unknown name."""
     match = _MISSING.search(message)
-    if match is None:
-        return message
-    name = match["name"]
-    said = f"name {name!r} is not defined"
-    if name in hints:
-        return f"{said}; it is one of your own globals: pass namespace=globals()"
-    near = difflib.get_close_matches(name, sorted(set(names) - {name}), n=1, cutoff=0.6)
-    return f"{said}; did you mean {near[0]!r}?" if near else said
-
-
-def _users_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Keep only the frames that lie in the user's texts."""
-    frames = []
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename in texts:
-            frames.append(traceback)
-        traceback = traceback.tb_next
-    kept = None
-    for frame in reversed(frames):
-        kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    return kept
+    return message if match is None else unknown_name(match["name"], names, hints)

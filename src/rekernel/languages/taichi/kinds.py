@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rekernel.languages.pyrun import PREFIX
 from rekernel.languages.taichi.package import ALIASES
-
-#: Module name under which every text runs: ``_rekernel_live.<id>_<number>``.
-PREFIX = "_rekernel_live."
 
 _PROGRAM_BOUND = frozenset(
     {"Field", "Ndarray", "SNode", "FieldsBuilder", "Texture", "SparseMatrixBuilder", "SparseMatrix", "MeshInstance"}
