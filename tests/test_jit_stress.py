@@ -6,7 +6,6 @@ Correctness only, bounded in time; ``benchmarks/cpu_jit.py`` does more of the sa
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import random
 import shutil
@@ -29,7 +28,7 @@ from rekernel.jit.cpu import CpuJit
 from rekernel.jit.loading import load
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import Unit
-from support import run_python
+from support import held, run_python
 
 pytestmark = [posix, needs_compiler, pytest.mark.slow]
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
@@ -63,15 +62,8 @@ def versions(kernel: Kernel, info: CompilerInfo) -> Callable[[int], Any]:
     return make
 
 
-def held() -> tuple[int, int, int]:
-    """Return how many descriptors, mappings and threads this process has."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    mappings = Path("/proc/self/maps").read_text().count("\n")
-    return len(os.listdir("/proc/self/fd")), mappings, len(os.listdir("/proc/self/task"))
-
-
 def resident_mb() -> float:
+    ctypes.CDLL(None).malloc_trim(0)
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
@@ -231,7 +223,7 @@ def swaps(name: str, command: str) -> None:
     def twice(wrapper: Any, version: int) -> None:
         assert [wrapper(gone), wrapper(gone)] == [version, version + 1]
 
-    before = (0, 0, 0)
+    before: dict[str, int] = {}
     current = None
     for number in range(SWAPS):
         if number == 5:

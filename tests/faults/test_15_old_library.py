@@ -74,16 +74,12 @@ def test_the_same_bytes_twice_are_two_libraries(tmp_path):
 
 
 COUNT = """
-import gc, os, sys
+import sys
 import numpy as np
 from jitkernels import *
+from support import held
 from rekernel.jit import CpuJit
 jit = CpuJit(info, sys.argv[1])
-
-def used():
-    gc.collect()
-    with open("/proc/self/maps") as maps:
-        return len(maps.readlines()), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 def once(n):
     for kernel in kernels(n):
@@ -95,11 +91,11 @@ def once(n):
 
 for n in range(3):
     once(n)
-before = used()
+jit.precompiled().wait()  # a slow machine: <stdexcept> is worth it
+before = held()
 for n in range(60):
     once(n % 3)
-after = used()
-print(before[1:] == after[1:], after[0] - before[0])
+print({what: (before[what], count) for what, count in held().items() if before[what] != count})
 """
 KINDS = {
     "constants": "kernels, arguments = lambda n: [constant(n)], ()",
@@ -118,9 +114,7 @@ def test_old_libraries_leave_the_process(info, tmp_path, kind):
     lines = (
         f"from dataclasses import replace\nfrom jitkernels import *\ninfo = {type(info).__name__}()\n{KINDS[kind]}\n"
     )
-    same, more = run_python(lines + COUNT, str(tmp_path)).stdout.split()
-    assert same == "True"
-    assert int(more) <= 4  # 60 libraries would be 300 mappings; the heap may have grown
+    assert run_python(lines + COUNT, str(tmp_path)).stdout == "{}\n"
 
 
 @each_compiler

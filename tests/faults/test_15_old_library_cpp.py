@@ -47,12 +47,9 @@ SWAPS = 50
 PROGRAM = (
     START
     + """
-import ctypes, gc, json
+import json
+from support import held
 names, swaps = json.loads(sys.argv[2]), int(sys.argv[3])
-def held():
-    gc.collect()
-    with open("/proc/self/maps") as maps:
-        return len(os.listdir("/proc/self/fd")), maps.read().count("\\n")
 def swap(name, text):
     texts = [text.replace("FACTOR", factor) + ending for factor, ending in (("2", ""), ("5", ""), ("2", "//"))]
     for one in texts: loader.load(one, "k", optlevel="0")

@@ -17,22 +17,21 @@ pytestmark = needs_cpp
 PROGRAM = (
     START
     + """
-import ctypes, gc, linecache, tempfile
+import ctypes, linecache, tempfile
 from pathlib import Path
+from support import held
 directory, distinct, reloads = Path(sys.argv[1]), 40, 1000
 def text(n):
     return (f"static double table[2000]; static thread_local int mine;\\n"
             f"int f(rekernel::Array<double, 1> x) {{ mine = table[{n}] = x[0]; return {n}; }}\\n"
             f"int g(int n) {{ return n + {n}; }}\\nint g(double x) {{ return int(x) + {n}; }}\\n")
-def held():
-    for _ in range(3): gc.collect()
+def all_held():
+    counted = held()
     ctypes.CDLL(None).malloc_trim(0)
     files = [str(p) for place in (directory, Path(tempfile.gettempdir())) for p in place.rglob("*")
              if "objects" not in p.parts]
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]
-    return {"fds": len(os.listdir("/proc/self/fd")), "maps": Path("/proc/self/maps").read_text().count("\\n"),
-            "tasks": len(os.listdir("/proc/self/task")), "files": sorted(files), "modules": len(sys.modules),
-            "lines": len(linecache.cache)}, int(status) / 1024
+    return {**counted, "files": sorted(files), "modules": len(sys.modules), "lines": len(linecache.cache)}, int(status) / 1024
 x, y = np.ones(3), np.ones(3, "f4")
 def reload(n):
     m = loader.load(text(n % distinct), f"id{n % 3}", optlevel="0")
@@ -45,9 +44,9 @@ def reload(n):
         try: loader.load(text("nonsense"), "id0")
         except rekernel.KernelSourceError: pass
 for n in range(200): reload(n)
-before, resident = held()
+before, resident = all_held()
 for n in range(200, 200 + reloads): reload(n)
-after, now = held()
+after, now = all_held()
 print({k: (before[k], after[k]) for k in before if before[k] != after[k]}, now - resident < 6 or now - resident,
       loader.jit.objcache.stats.published)
 """
