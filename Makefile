@@ -1,4 +1,5 @@
-# make demo: see it work.  make test: every check there is.  make sanitize: the C++ part under sanitizers.  PYTHON=python3.12 picks the interpreter of .venv.
+# make demo: see it work.  make test: every check there is.  make docs: the documentation.  make sanitize: the C++ part under sanitizers.
+# PYTHON=python3.12 picks the interpreter of .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt LICENSE $(wildcard README.md) \
 export TI_SKIP_VERSION_CHECK := ON
 export ENABLE_TAICHI_HEADER_PRINT := False
 
-.PHONY: demo test sanitize clean
+.PHONY: demo test docs sanitize clean
 
 demo: $(VENV)/.installed-demo
 	@echo "demo: python -m rekernel demo"
@@ -27,6 +28,12 @@ test: $(VENV)/.installed-test
 	@$(BIN)/mypy
 	@echo "test 4/4: pytest (behaviour)"
 	@$(BIN)/python -m pytest
+
+# Warnings are errors: a link that leads nowhere, a public name without a page, a page that nothing leads to.
+docs: $(VENV)/.installed-docs
+	@echo "docs: Sphinx, into docs/_build/html"
+	@$(BIN)/python -m sphinx -q -W --keep-going -E -d docs/_build/doctrees -b html docs docs/_build/html
+	@echo "docs: open docs/_build/html/index.html"
 
 # The whole suite runs without them: an interpreter under the address sanitizer is several times slower, and keeps
 # freed memory for a while, which the test of 10,000 loads would take for a leak.
@@ -43,7 +50,7 @@ sanitize: $(VENV)/.installed-test
 
 clean:
 	@echo "clean: removing .venv, build output and tool caches"
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip is the last thing that venv puts there: a .venv without it is half made and is made again.

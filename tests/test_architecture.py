@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rekernel
+from support import run_python
 
 ROOT = Path(rekernel.__file__).parent
 
@@ -47,10 +48,6 @@ BACKWARDS = {
     ("handle", "returning"): "a kernel makes its own form that returns an array",
     ("pickling", "loader"): "a pickle that comes to another process brings its loader",
     ("loader", "default"): "a pickle of the default loader's kernel makes the default loader",
-    ("languages", "languages.cuda"): "the table imports its built-in rows when it is first asked",
-    ("languages", "languages.cpp"): "the table imports its built-in rows when it is first asked",
-    ("languages", "languages.stencil"): "the table imports its built-in rows when it is first asked",
-    ("languages", "languages.taichi"): "the table imports its built-in rows when it is first asked",
 }
 
 # Files of more than 250 lines, each with its reason.
@@ -268,3 +265,20 @@ def test_files_are_short_or_have_a_reason() -> None:
 
 def test_every_reason_for_a_long_file_is_needed() -> None:
     assert {name for name in LONG if len((ROOT / name).read_text(encoding="utf-8").split("\n")) <= MOST} == set()
+
+
+def test_the_table_knows_the_suffixes_of_its_built_in_rows() -> None:
+    import rekernel.languages as table
+
+    assert {name: table.find(name).suffixes for name in table._BUILT_IN} == table._BUILT_IN
+
+
+@pytest.mark.parametrize("named", ["language", "filename"])
+def test_a_language_that_is_named_is_imported_without_the_others(named: str) -> None:
+    code = f"""
+        import sys
+        from rekernel.jobs import detect, find
+        chosen = find("cpp") if {named!r} == "language" else detect('nothing', 'k.cpp')
+        print(chosen.name, sorted(name for name in sys.modules if name in ('rekernel.languages.taichi', 'rekernel.languages.cuda')))
+    """
+    assert run_python(code).stdout == "cpp []\n"

@@ -265,6 +265,8 @@ def check(text):
 
 
 @given(mutated())
+@example("int a::(int x) { return x; }")
+@example("template <class T> T f(T x) { return x; }>(doubl::(int x) { return 3 * x; }")
 @example("int f(" * 30)
 @example("template <>")
 @example("template void;")

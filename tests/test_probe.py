@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rekernel import calling
 from rekernel import probe as probing
 from rekernel.compilers import CompilerInfo, GccInfo
 from rekernel.probe import Toolchain, cpu_features, probe
@@ -31,8 +32,8 @@ def forgetful() -> None:
 def silent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Count the calls of compilers."""
     calls: list[object] = []
-    real = probing.call
-    monkeypatch.setattr(probing, "call", lambda *a, **k: calls.append(a) or real(*a, **k))  # type: ignore[func-returns-value]
+    real = calling.call
+    monkeypatch.setattr(calling, "call", lambda *a, **k: calls.append(a) or real(*a, **k))  # type: ignore[func-returns-value]
     return calls
 
 

@@ -4,6 +4,7 @@
 // afterwards. So it runs to its end on the version it began with, whatever other threads swap meanwhile, and that
 // version cannot be freed under it.
 #include "cuda.hpp"
+#include "timing.hpp"
 
 namespace rekernel {
 
@@ -17,8 +18,10 @@ struct Handle {
     PyObject *cell;
     PyObject *name;
     Py_ssize_t index;
+    bool timed;
     unsigned long long calls;
     unsigned long long failures;
+    Timing *timing;  // nullptr until calls were timed for the first time
     PyObject *weakrefs;
 };
 
@@ -45,6 +48,12 @@ PyObject *find_target(Handle *handle) {
     return ask_hook(handle, cell);
 }
 
+// Only calls that return are timed: one that is refused says nothing about the kernel. Timing may have been switched
+// off meanwhile, by another thread or by the kernel itself.
+void note_time(const Handle *handle, std::uint64_t began, const PyObject *result) {
+    if (result && handle->timed) handle->timing->add(now_ns() - began);
+}
+
 PyObject *handle_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Handle *handle = as_handle(self);
     // A table may lead back to its own handle; without this the C stack would overflow.
@@ -53,8 +62,10 @@ PyObject *handle_call(PyObject *self, PyObject *const *args, size_t nargsf, PyOb
     PyObject *target = find_target(handle);
     if (target) {
         ++handle->calls;
+        const std::uint64_t began = handle->timed ? now_ns() : 0;
         result = PyObject_Vectorcall(target, args, nargsf, kwnames);
         if (!result) ++handle->failures;
+        if (began) note_time(handle, began, result);
         Py_DECREF(target);
     }
     Py_LeaveRecursiveCall();
@@ -122,11 +133,40 @@ void handle_dealloc(PyObject *self) {
     Py_TRASHCAN_BEGIN(self, handle_dealloc)
     if (as_handle(self)->weakrefs) PyObject_ClearWeakRefs(self);
     handle_clear(self);
+    PyMem_Free(as_handle(self)->timing);
     PyTypeObject *type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
     Py_TRASHCAN_END
 }
+
+PyObject *handle_get_timed(PyObject *self, void *) { return PyBool_FromLong(as_handle(self)->timed); }
+
+// Switching it on begins anew, switching it off keeps what was measured.
+int handle_set_timed(PyObject *self, PyObject *value, void *) {
+    Handle *handle = as_handle(self);
+    int on = value ? PyObject_IsTrue(value) : 0;
+    if (on < 0) return -1;
+    if (on) {
+        if (!handle->timing) handle->timing = static_cast<Timing *>(PyMem_Malloc(sizeof(Timing)));
+        if (!handle->timing) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        *handle->timing = Timing{};
+    }
+    handle->timed = on;
+    return 0;
+}
+
+PyObject *handle_get_times(PyObject *self, void *) { return summary(as_handle(self)->timing); }
+
+PyGetSetDef handle_getset[] = {
+    {"_timed", handle_get_timed, handle_set_timed, "Whether calls are timed; to switch it on begins anew.", nullptr},
+    {"_times", handle_get_times, nullptr,
+     "(count, total, min, p50, p95, p99, max) of the timed calls that returned, in seconds; or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
 
 PyMemberDef handle_members[] = {
     {"_cell", T_OBJECT, offsetof(Handle, cell), READONLY, "The cell that this handle follows."},
@@ -161,8 +201,10 @@ PyObject *launch_handle(PyObject *self, const Place &place, PyObject *const *arg
     if (!target) return nullptr;
     if (!can_launch(target.object)) return refuse_launch(self);
     ++handle->calls;
+    const std::uint64_t began = handle->timed ? now_ns() : 0;
     PyObject *result = launch_target(target.object, place, args, nargsf, kwnames);
     if (!result) ++handle->failures;
+    if (began) note_time(handle, began, result);
     return result;
 }
 
@@ -202,6 +244,7 @@ PyTypeObject *make_handle_type(PyObject *module) {
         {Py_tp_clear, slot(handle_clear)},
         {Py_mp_subscript, slot(handle_subscript)},
         {Py_tp_members, handle_members},
+        {Py_tp_getset, handle_getset},
         {0, nullptr},
     };
     static PyType_Spec spec = {"rekernel._native.Handle", sizeof(Handle), 0,

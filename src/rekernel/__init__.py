@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rekernel.launchgrid import LaunchGrid
     from rekernel.loader import KernelLoader, MetaKernelLoader
     from rekernel.modulebuilder import ExtensionModuleBuilderBase
+    from rekernel.notebook.widget import FieldView, view
     from rekernel.objcache import ObjectCache
     from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
 
@@ -70,6 +71,8 @@ _HOMES = {
     "launchgrid": ("LaunchGrid",),
     "loader": ("KernelLoader", "MetaKernelLoader"),
     "modulebuilder": ("ExtensionModuleBuilderBase",),
+    "notebook": ("load_ipython_extension", "unload_ipython_extension"),  # what ``%load_ext rekernel`` asks for
+    "notebook.widget": ("FieldView", "view"),
     "objcache": ("ObjectCache",),
     "values": ("KernelInfo", "LoaderStats", "ReloadEvent", "Version"),
 }
@@ -84,6 +87,7 @@ __all__ = [
     "CupyJit",
     "CupyKernelWrapper",
     "ExtensionModuleBuilderBase",
+    "FieldView",
     "FrozenError",
     "GccInfo",
     "JitBase",
@@ -113,6 +117,7 @@ __all__ = [
     "kernels",
     "no_jit",
     "parse",
+    "view",
 ]
 
 

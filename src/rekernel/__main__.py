@@ -1,82 +1,19 @@
-"""``python -m rekernel``: the command line, one function for each subcommand.
-
-A subcommand's function gets the collection of subparsers, adds its own with its arguments, and sets ``run``
-to what is to be done with them; `_SUBCOMMANDS` names them all. What a subcommand needs is imported when it
-runs, so that ``--help`` is quick and works without any extra.
-"""
+"""``rekernel``, or ``python -m rekernel``: the command line. Each subcommand is a file of `rekernel.commands`."""
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction["_Parser"]  # argparse has no public name for it
+from rekernel.commands import CommandError, Parser, tell
 
 __all__ = ["main"]
 
-
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that shows its whole help, not only the usage line, when it is called wrongly."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_help(sys.stderr)
-        self.exit(2, f"\n{self.prog}: error: {message}\n")
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    """A reader of whole numbers that are not below ``least``."""
-
-    def read(text: str) -> int:
-        try:
-            value = int(text.replace(",", "").replace("_", ""))
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is below {least}")
-        return value
-
-    return read
-
-
-def _power_of_two(text: str) -> int:
-    value = _whole(32)(text)
-    if value & (value - 1):
-        raise argparse.ArgumentTypeError(f"{value} is not a power of two")
-    return value
-
-
-def _demo(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
-        "demo",
-        help="a simulation whose kernel is edited while it runs",
-        description="A Gray-Scott simulation through Taichi and through C++ on the CPU, or through the one that is "
-        "there. Its kernel is replaced twice, broken once and rolled back once while the state goes on; at the end "
-        "there are a table of times and a picture of every act.",
-    )
-    parser.add_argument(
-        "--size", type=_power_of_two, default=512, help="cells a side, a power of two (default: %(default)s)"
-    )
-    parser.add_argument("--steps", type=_whole(2), help="steps of every act (default: 2,000 to 3,600)")
-    picture = Path("gray_scott.png")
-    parser.add_argument("--out", type=Path, default=picture, help="the picture (default: %(default)s)")
-    parser.add_argument("--seed", type=_whole(0), default=1, help="picks the start (default: %(default)s)")
-    parser.add_argument("--quiet", action="store_true", help="print the table and the path, nothing else")
-
-    def run(arguments: argparse.Namespace) -> int:
-        from rekernel import demo
-
-        a = arguments
-        return demo.run(demo.Options(size=a.size, steps=a.steps, out=a.out, seed=a.seed, quiet=a.quiet))
-
-    parser.set_defaults(run=run)
-
-
-_SUBCOMMANDS: tuple[Callable[[Subparsers], None], ...] = (_demo,)
+_SUBCOMMANDS = ("demo",)
+"""Files of `rekernel.commands`, in the order of the help."""
 
 
 def _version() -> str:
@@ -86,12 +23,15 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="python -m rekernel", description="Edit kernels while they run.")
+def _parser() -> Parser:
+    parser = Parser(
+        prog="rekernel", description="Edit kernels while they run.",
+        epilog="Exit status: 0, all is well; 1, something went wrong that the output names; 2, a wrong call.",
+    )  # fmt: skip
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     subparsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    for add in _SUBCOMMANDS:
-        add(subparsers)
+    for name in _SUBCOMMANDS:
+        import_module(f"rekernel.commands.{name}").add(subparsers)
     return parser
 
 
@@ -102,18 +42,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     rekernel ...
     0
     """
+    given = sys.argv[1:] if argv is None else list(argv)
     parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.version:
-        print(f"rekernel {_version()}")
-        return 0
-    if not hasattr(arguments, "run"):
-        parser.print_help(sys.stderr)
-        return 2
+    name, as_json = parser.prog, "--json" in given
     try:
+        arguments = parser.parse_args(given)
+        if arguments.version:
+            print(f"rekernel {_version()}")
+            return 0
+        if not hasattr(arguments, "run"):
+            parser.print_help(sys.stderr)
+            return 2
+        name, as_json = f"{parser.prog} {given[0]}", getattr(arguments, "json", False)
         status: int = arguments.run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130  # what shells report for Ctrl-C; no traceback for what the user wanted
+    except BrokenPipeError:  # `rekernel cache list | head`: nobody reads on, which is no mistake
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception as error:
+        from rekernel.errors import RekernelError
+
+        if not isinstance(error, CommandError | RekernelError | OSError):
+            raise  # a mistake of ours: the traceback is wanted
+        return tell(error, name, as_json)
     return status
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Iterator
+from types import TracebackType
 
 _OTHERS = frozenset(
     {"rekernel", "_rekernel_live", "taichi", "quadrants", "taichi_forge", "sympy", "IPython", "ipykernel"}
@@ -24,7 +25,7 @@ def _users_frames(error: BaseException) -> Iterator[str]:
     step = error.__traceback__
     while step is not None:
         frame, line = step.tb_frame, step.tb_lineno
-        if frame.f_globals.get("__name__", "").split(".")[0] not in _OTHERS:
+        if frame.f_globals.get("__name__", "").split(".")[0] not in _OTHERS and not _is_a_magics(step.tb_next):
             code = frame.f_code
             name = "" if code.co_name == "<module>" else f", in {code.co_name}"
             yield f"{_place(code.co_filename)}, line {line}{name}"
@@ -32,6 +33,11 @@ def _users_frames(error: BaseException) -> Iterator[str]:
             if text:
                 yield f"    {text}"
         step = step.tb_next
+
+
+def _is_a_magics(step: TracebackType | None) -> bool:
+    """Whether a frame leads into a magic: its line is not the user's but what IPython made of a cell."""
+    return step is not None and step.tb_frame.f_code.co_name in ("run_cell_magic", "run_line_magic")
 
 
 def _place(filename: str) -> str:

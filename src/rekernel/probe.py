@@ -14,7 +14,6 @@ from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from rekernel.calling import call, refuse_broken
 from rekernel.compilerflags import compile_flags
 from rekernel.compilers import Command, split_command, toolchain_error, which
 from rekernel.found import Toolchain, stamp
@@ -117,6 +116,8 @@ def _ask(
     command: Command, cpu: str, variables: tuple[tuple[str, str], ...], directory: str | os.PathLike[str] | None
 ) -> Toolchain:
     """Call the driver: once for its commands, once with OpenMP, once for the directories of its headers."""
+    from rekernel.calling import call, refuse_broken  # not needed where the answer is known
+
     with working(directory) as place:
         base = [command.driver, *command.verbs, *command.flags]
         source, library = os.path.join(place, "unit.cpp"), os.path.join(place, "unit.so")
@@ -158,6 +159,8 @@ def _linker(
     shown = lines[-1][0]
     if os.path.basename(shown) != "collect2":
         return which(shown)
+    from rekernel.calling import call
+
     answer = call([*base, "-print-prog-name=ld"], place, variables).output.strip()
     return which(answer, dict(variables).get("PATH")) if answer else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rekernel import building, events, publishing
 from rekernel.errors import KernelNotFoundError, KernelRemovedError
 from rekernel.jobs import Job
-from rekernel.languages import languages
+from rekernel.languages import find
 from rekernel.live import Edition, Live, Past
 from rekernel.values import ReloadEvent
 
@@ -37,7 +37,7 @@ def _go_back(live: Live, version: int | None) -> dict[Live, Edition]:
         current = live.current
         target = None if current is None else _target(live, current, version)
         past = next((p for p in live.history if p.version.number == target), None)
-        language = languages()[past.source.language] if past is not None else None
+        language = find(past.source.language) if past is not None else None
         with building.locked(live, language):
             if live.current is not current:
                 continue
@@ -86,6 +86,6 @@ def _job_of(live: Live, past: Past) -> Job:
         source.text, live.kernel_id, source.language, namespace, source.filename, source.first_line,
         True, True, dict(source.options), restores=past.version.number, undo_to=past.undo_to, derived=past.derived,
     )  # fmt: skip
-    job.language, job.source = languages()[source.language], source
+    job.language, job.source = find(source.language), source
     job.draft = job.language.read(source, kernel_id=live.kernel_id, number=number)
     return job

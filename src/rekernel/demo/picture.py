@@ -13,22 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from rekernel.colours import EMBER, table
 from rekernel.demo.gray_scott import Field
 
 Pixels = npt.NDArray[np.uint8]
 
-# Control points from deep water to foam. Lightness rises all the way, so the order of the values can be
-# read in grey too; the hue turns once, from blue over red to cream.
-_STOPS = (
-    (0.00, (9, 11, 28)),
-    (0.14, (20, 24, 62)),
-    (0.30, (62, 29, 99)),
-    (0.46, (134, 38, 103)),
-    (0.62, (210, 66, 82)),
-    (0.76, (244, 122, 75)),
-    (0.88, (252, 189, 112)),
-    (1.00, (255, 247, 220)),
-)
 _BRIGHTEST = 0.42
 """The value of the field that gets the last colour; fixed, so that panels can be compared."""
 _RELIEF = 4.0
@@ -72,15 +61,11 @@ class Strip:
 def colours(size: int = 256) -> Pixels:
     """The colour map as a table of ``size`` RGB rows, dark to light.
 
-    >>> table = colours()
-    >>> table.shape, bool((np.diff(table.sum(axis=1, dtype=int)) >= 0).all())
+    >>> shades = colours()
+    >>> shades.shape, bool((np.diff(shades.sum(axis=1, dtype=int)) >= 0).all())
     ((256, 3), True)
     """
-    at = np.linspace(0.0, 1.0, size)
-    stops = np.array([stop for stop, _ in _STOPS])
-    channels = np.array([colour for _, colour in _STOPS], dtype=float)
-    table = [np.interp(at, stops, channels[:, channel]) for channel in range(3)]
-    return np.stack(table, axis=1).round().astype(np.uint8)
+    return table(EMBER, size)
 
 
 def paint(field: Field) -> Pixels:
@@ -90,8 +75,8 @@ def paint(field: Field) -> Pixels:
     """
     values = np.nan_to_num(field.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     level = np.clip(values / _BRIGHTEST, 0.0, 1.0)
-    table = colours().astype(np.float64)
-    base = table[(level * (len(table) - 1)).astype(np.intp)]
+    shades = colours().astype(np.float64)
+    base = shades[(level * (len(shades) - 1)).astype(np.intp)]
     down, right = np.gradient(level)
     light = np.clip(1.0 + _RELIEF * 0.25 * (down + right), 0.55, 1.35)
     painted: Pixels = np.clip(base * light[..., None], 0, 255).astype(np.uint8)

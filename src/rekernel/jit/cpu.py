@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rekernel.diagnostics import point
 from rekernel.errors import JitError, KernelSourceError, RekernelWarning
 from rekernel.jit.base import JitBase, KernelWrapper
 from rekernel.jit.loading import load
@@ -19,7 +18,6 @@ from rekernel.jit.obtain import Artefact, Order, beside, obtain
 from rekernel.kernel import Kernel
 from rekernel.modulebuilder import ExtensionModuleBuilderBase, LibraryBuilder, Unit, as_tuple, kernel_title, text_name
 from rekernel.objcache import AUTO, ObjectCache
-from rekernel.symbolic import is_symbolic, kernel_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +151,8 @@ def _kernel(given: Any, jit: CpuJit) -> Kernel:
         return given
     if isinstance(given, str):
         raise JitError("CpuJit compiles Kernel values; text is loaded by KernelLoader.load")
+    from rekernel.symbolic import is_symbolic, kernel_of
+
     if is_symbolic(given):
         return kernel_of(given, jit.compiler_info.restrict_qualifier())
     raise JitError(f"CpuJit compiles Kernel values, not {type(given).__module__}.{type(given).__qualname__}")
@@ -160,6 +160,8 @@ def _kernel(given: Any, jit: CpuJit) -> Kernel:
 
 def source_error(failure: Any, kernels: Sequence[Kernel]) -> KernelSourceError:
     """Turn what the compiler said into an error at the line of the kernel's own text."""
+    from rekernel.diagnostics import point
+
     named = {text_name(kernel): kernel for kernel in reversed(kernels)}
     errors = [d for d in failure.diagnostics if d.severity == "error"] or list(failure.diagnostics)
     first = point(errors, named)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from rekernel.excerpt import split_lines
@@ -148,21 +149,23 @@ class Language(Protocol):
 
 
 _table: dict[str, Language] = {}
+_BUILT_IN = {"taichi": (), "cpp": (".cpp", ".cc", ".cxx", ".hpp"), "cuda": (".cu", ".cuh"), "stencil": ()}
+"""The rows that come with rekernel, with their suffixes: one that is named is imported without the others."""
 _known = False
+
+
+def _built_in(name: str) -> Language:
+    if name not in _table:
+        _table[name] = getattr(import_module(f"rekernel.languages.{name}"), name.upper())
+    return _table[name]
 
 
 def languages() -> Mapping[str, Language]:
     """Return the table, the built-in rows filled in."""
     global _known
     if not _known:
-        from rekernel.languages.cpp import CPP
-        from rekernel.languages.cuda import CUDA
-        from rekernel.languages.stencil import STENCIL
-        from rekernel.languages.taichi import TAICHI
-
-        rows: tuple[Language, ...] = (TAICHI, CPP, CUDA, STENCIL)
-        for row in rows:
-            _table.setdefault(row.name, row)
+        for name in _BUILT_IN:
+            _built_in(name)
         _known = True
     return _table
 
@@ -181,6 +184,8 @@ def unregister(name: str) -> None:
 
 def find(name: str) -> Language:
     """Return the row called `name`; a ValueError lists the known ones."""
+    if not _known and name in _BUILT_IN:
+        return _built_in(name)
     table = languages()
     if name not in table:
         raise ValueError(f"language={name!r} is not known; known are: {', '.join(sorted(table))}")
@@ -198,6 +203,10 @@ def detect(text: str, filename: str | None = None, live: str | None = None) -> L
     Never compiles, so a text with a syntax error still gets its own language's error. Two candidates or
     none is a ValueError that says what was seen.
     """
+    if filename is not None and not _known:
+        for name, suffixes in _BUILT_IN.items():
+            if filename.lower().endswith(suffixes):
+                return _built_in(name)
     text = plain(text)
     table = languages()
     if filename is not None:

@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any
 from rekernel import _native
 from rekernel.errors import JitError
 from rekernel.languages.cpp import files, options, unit
-from rekernel.languages.cpp.compiling import compile_unit
-from rekernel.languages.cpp.failure import source_error, warning_lines
 from rekernel.languages.cpp.signature import Entry, from_json
 
 if TYPE_CHECKING:
     from rekernel.compilers import CompilerInfo
     from rekernel.jit.cpu import CpuJit
-    from rekernel.jit.obtain import Artefact, Order
+    from rekernel.jit.obtain import Artefact, Compile, Order
     from rekernel.languages import Built, Request
+    from rekernel.product import Product
     from rekernel.source import Source
 
 __all__ = [
     "Private", "beside_file", "build", "entries_of", "info_of", "jit_of", "obtain_unit", "one_of", "order_of",
-    "relative_to", "text_of", "watched",
+    "relative_to", "text_of", "warning_lines", "watched",
 ]  # fmt: skip
 
 SCHEMA = 1
@@ -161,9 +160,17 @@ def obtain_unit(request: Request, order: Order, text: str, name: str) -> Artefac
     from rekernel.product import CompileFailed
 
     jit = jit_of(request)
+
+    def make(compiled: Compile) -> tuple[Product, Mapping[str, Any]]:
+        from rekernel.languages.cpp.compiling import compile_unit
+
+        return compile_unit(text, compiled)
+
     try:
-        return obtain(jit.objcache, order, lambda compiled: compile_unit(text, compiled), jit.precompiled)
+        return obtain(jit.objcache, order, make, jit.precompiled)
     except CompileFailed as failure:
+        from rekernel.languages.cpp.failure import source_error
+
         raise source_error(
             failure, request.source, text, name, kernel_id=request.kernel_id, number=request.number
         ) from None
@@ -191,6 +198,14 @@ def watched(headers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return None
     trusted = [path for path, *_ in headers.get("system", ())]
     return {"headers": {name: headers.get(name, ()) for name in ("user", "directories")} | {"trusted": trusted}}
+
+
+def warning_lines(warnings: Sequence[str], source: Source) -> tuple[str, ...]:
+    """Return kept warnings with the lines as this source counts them."""
+    shift = source.first_line - 1
+    if not shift:
+        return tuple(warnings)
+    return tuple(re.sub(r"^line (\d+):", lambda m: f"line {int(m[1]) + shift}:", one) for one in warnings)
 
 
 def _function(library: Any, entry: Entry, request: Request, chosen: options.Settings) -> Any:

@@ -12,7 +12,7 @@ from rekernel.errors import Diagnostic, KernelSourceError
 from rekernel.languages.cpp.unit import OWN
 from rekernel.source import Source
 
-__all__ = ["blamed", "placed", "source_error", "warning_lines"]
+__all__ = ["blamed", "placed", "source_error"]
 
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?(?:[\w:<>, ]+::)?(?P<name>\w+)")
 
@@ -50,14 +50,6 @@ def placed(diagnostic: Diagnostic, source: Source, name: str) -> Diagnostic:
         return diagnostic
     line = None if diagnostic.line is None else diagnostic.line + source.first_line - 1
     return replace(diagnostic, line=line, filename=source.filename)
-
-
-def warning_lines(warnings: Sequence[str], source: Source) -> tuple[str, ...]:
-    """Return kept warnings with the lines as this source counts them."""
-    shift = source.first_line - 1
-    if not shift:
-        return tuple(warnings)
-    return tuple(re.sub(r"^line (\d+):", lambda m: f"line {int(m[1]) + shift}:", one) for one in warnings)
 
 
 def _first(errors: Sequence[Diagnostic], text: str, name: str) -> Diagnostic:

@@ -72,7 +72,7 @@ def name_in(node: Any) -> tuple[str | None, tuple[str, ...]]:
     scopes: list[str] = []
     while node is not None:
         if node.type == "identifier":
-            return node_text(node), tuple(scopes)
+            return node_text(node) or None, tuple(scopes)  # the parser puts in an empty name where one is missing
         if node.type == "qualified_identifier":
             scope = node.child_by_field_name("scope")
             if scope is not None:
@@ -106,7 +106,7 @@ def declared_name(node: Any) -> str | None:
     """Return the name that a declarator declares."""
     while node is not None:
         if node.type == "identifier":
-            return node_text(node)
+            return node_text(node) or None
         inner = node.child_by_field_name("declarator")
         if inner is None:
             inner = next(

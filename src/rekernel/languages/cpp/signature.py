@@ -8,11 +8,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rekernel.kernel import Kernel, Parameter, Slot
-from rekernel.languages.cpp.candidates import Argument, Candidate
-from rekernel.languages.cpp.unit import Plan, entry_symbol
+from rekernel.languages.cpp.unit import entry_symbol
+
+if TYPE_CHECKING:
+    from rekernel.languages.cpp.candidates import Argument, Candidate
+    from rekernel.languages.cpp.unit import Plan
 
 __all__ = ["Entry", "dtype_of", "entries", "from_json", "records_in", "to_json"]
 
@@ -86,6 +89,8 @@ def _reason(candidate: Candidate, parts: Sequence[tuple[int, ...]]) -> str | Non
 
 
 def _unnamed(count: int) -> tuple[Argument, ...]:
+    from rekernel.languages.cpp.candidates import Argument
+
     return tuple(Argument(f"arg{index}", f"parameter {index + 1}", False) for index in range(count))
 
 

@@ -16,9 +16,11 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from rekernel.languages.cpp.candidates import Candidate
-from rekernel.languages.cpp.spelled import GUARD, Spelled
+if TYPE_CHECKING:
+    from rekernel.languages.cpp.candidates import Candidate
+    from rekernel.languages.cpp.spelled import Spelled
 
 __all__ = [
     "OWN", "Plan", "depth", "digest_of", "entry_symbol", "header", "header_digest", "header_path", "marker", "named",
@@ -85,6 +87,8 @@ def render(text: str, candidates: Sequence[Candidate], plan: Plan) -> str:
     mark = marker(text)
     parts = [f"{text}\n//\n"]
     if any(plan.values()):
+        from rekernel.languages.cpp.spelled import GUARD
+
         parts.append(f'#line {GUARD_LINE} "{OWN}"\n{GUARD}')
     for number in plan:
         one, types = candidates[number], plan[number]

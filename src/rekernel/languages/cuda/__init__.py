@@ -22,8 +22,13 @@ from rekernel.source import Source
 if TYPE_CHECKING:
     from rekernel.languages.cuda.reading import Reading
 
-__all__ = ["CUDA", "Cuda"]
+__all__ = ["CUDA", "STRIPPED", "Cuda"]
 
+STRIPPED = (
+    r"//(?:[^\\\n]|\\.|\\\n)*|/\*.*?\*/|(?:u8|[uUL])?R\"(?P<d>[^()\\\s]{0,16})\(.*?\)(?P=d)\""
+    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'"
+)
+"""Comments and literals, in which no word counts."""
 _MARK = re.compile(r"(?:extern\s*\"\"\s*)?\b__global__\b[^;{}]*")
 
 
@@ -36,8 +41,6 @@ class Cuda(CompiledText):
 
     def recognise(self, text: str) -> str | None:
         """Return the mark that shows the text to be CUDA: ``__global__``."""
-        from rekernel.languages.cuda.reading import STRIPPED
-
         code = re.sub(STRIPPED, lambda m: '""' if m[0].startswith('"') else " ", text, flags=re.S)
         found = _MARK.search(code)
         return None if found is None else " ".join(found[0].split())

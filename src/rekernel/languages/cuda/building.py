@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel.cuda import cubins, modules, nvrtc
 from rekernel.errors import JitError
-from rekernel.languages.cpp.building import beside_file, entries_of, relative_to, text_of, watched
-from rekernel.languages.cpp.failure import warning_lines
+from rekernel.languages.cpp.building import beside_file, entries_of, relative_to, text_of, warning_lines, watched
 from rekernel.languages.cpp.signature import Entry, from_json
 from rekernel.languages.cpp.unit import digest_of
 from rekernel.languages.cuda import code, options, signature, unit

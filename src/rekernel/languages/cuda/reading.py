@@ -14,14 +14,9 @@ from typing import Any
 from rekernel.languages.cpp import reading as cpp
 from rekernel.languages.cpp.candidates import Candidate
 from rekernel.languages.cpp.nodes import function_declarator, name_in, storage
+from rekernel.languages.cuda import STRIPPED
 
-__all__ = ["STRIPPED", "Reading", "Variable", "blanked", "read"]
-
-STRIPPED = (
-    r"//(?:[^\\\n]|\\.|\\\n)*|/\*.*?\*/|(?:u8|[uUL])?R\"(?P<d>[^()\\\s]{0,16})\(.*?\)(?P=d)\""
-    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'"
-)
-"""Comments and literals, in which no word counts."""
+__all__ = ["Reading", "Variable", "blanked", "read"]
 
 _STAND_INS = {"__global__": "register", "__constant__": "thread_local", "__device__": "mutable"}
 _ARGUMENTS = r"\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"

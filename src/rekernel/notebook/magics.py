@@ -1,0 +1,159 @@
+"""The magics: ``%%kernel`` loads a cell, ``%kernels`` lists, ``%kernel_rollback`` goes back."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.display import display
+
+from rekernel.default import kernels
+from rekernel.errors import KernelNotFoundError, KernelSourceError, RekernelError, RekernelWarning
+from rekernel.languages import languages
+from rekernel.live import Live
+from rekernel.notebook import arguments
+from rekernel.notebook.cells import Cells, names_of
+from rekernel.notebook.names import bind
+from rekernel.notebook.status import Status, took
+from rekernel.values import ReloadEvent
+
+__all__ = ["KernelMagics", "start", "stop"]
+
+_MOST = 8  # signatures below a cell
+
+
+@magics_class
+class KernelMagics(Magics):
+    """Kernels in the cells of a notebook, all in the process's default loader, ``rekernel.kernels``."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.cells = Cells()
+
+    @cell_magic
+    def kernel(self, line: str, cell: str) -> None:
+        """Load the cell."""
+        asked, language = self._read(line, cell)
+        kernel_id = asked.kernel_id or self.cells.kernel_id(cell, language)
+        options = {**self._no_longer_given(kernel_id, asked.options), **asked.options}
+        names = self.shell.user_ns
+        with _told() as (events, warned), _usage():
+            before = _number(kernel_id)
+            module = kernels.load(
+                cell, kernel_id, language=language, namespace=names,
+                first_line=self.cells.first_line(cell), **asked.load, **options,
+            )  # fmt: skip
+        live = kernels._lives[module.__name__]
+        edition = live.current
+        notes = self.cells.note(live.kernel_id, asked.kernel_id is None, set(asked.options), self.shell.execution_count)
+        notes += bind(live, edition.built.entries, names)
+        if not asked.quiet:
+            display(_status(live, before, events, (*notes, *warned)))
+
+    def _read(self, line: str, cell: str) -> tuple[arguments.Asked, str]:
+        """Return what the first line asks for, and the language of the text."""
+        table = {name: row.options for name, row in languages().items()}
+        with _usage():
+            asked = arguments.read(line, table)
+            language = asked.language or self._language(cell, asked.kernel_id)
+            return arguments.read(line, table, language), language
+
+    def _language(self, text: str, kernel_id: str | None) -> str:
+        try:
+            return self.cells.language(text, kernel_id)
+        except ValueError as error:
+            flags = ", ".join(arguments.dashed(name) for name in languages())
+            raise ValueError(f"{str(error).split('; pass')[0]}; say it in the first line: {flags}") from None
+
+    def _no_longer_given(self, kernel_id: str | None, given: Any) -> dict[str, None]:
+        """Return the options that the cell named before and names no more: they are as if never given."""
+        live = kernels._lives.get(kernel_id or "")
+        if live is None or live.current is None:
+            return {}
+        options = live.current.source.options
+        gone = set(self.cells.given.get(live.kernel_id, ())) - set(given)
+        return {name: None for name in sorted(gone) if options.get(name) is not None}
+
+
+def _number(kernel_id: str | None) -> int | None:
+    live = kernels._lives.get(kernel_id or "")
+    return None if live is None or live.current is None else live.current.number
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """Let a wrong call be one line without a traceback; errors of rekernel show themselves."""
+    try:
+        yield
+    except RekernelError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+
+
+@contextmanager
+def _told() -> Iterator[tuple[list[ReloadEvent], list[str]]]:
+    """Collect what is told on this thread: the loader's events, and rekernel's warnings; others go on as usual."""
+    events: list[ReloadEvent] = []
+    said: list[str] = []
+    thread = threading.get_ident()
+    remove = kernels.on_reload(lambda event: events.append(event) if threading.get_ident() == thread else None)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RekernelWarning)
+            yield events, said
+    finally:
+        remove()
+        for warning in caught:
+            if issubclass(warning.category, RekernelWarning):
+                said.append(str(warning.message))
+            else:
+                warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _status(live: Live, before: int | None, events: list[ReloadEvent], notes: tuple[str, ...]) -> Status:
+    edition = live.current
+    assert edition is not None
+    built = edition.built
+    own = next((event for event in events if event.kernel_id == live.kernel_id and event.kind != "failed"), None)
+    if own is None:
+        how = "unchanged"
+    elif edition.version.restores is not None:
+        how = f"v{edition.version.restores} again"
+    else:
+        how = f"{'from cache' if built.from_cache else 'built'} in {took(edition.build_seconds)}"
+    signatures = [str(kernel) for kernel in built.kernels]
+    if len(signatures) > _MOST:
+        signatures = [*signatures[: _MOST - 1], f"and {len(signatures) - _MOST + 1} more"]
+    said = [*notes, *(f"{name} is no kernel: {why}" for name, why in built.skipped.items()), *built.notes]
+    if built.anew and own is not None:
+        said.append(f"began anew: {', '.join(built.anew)}")
+    others = [f"{event.kernel_id} v{event.version}" for event in events if event is not own and event.kind == "loaded"]
+    if others:
+        said.append(f"built again with it: {', '.join(others)}")
+    return Status(live.kernel_id, edition.number, edition.source.language, how, signatures, said, built.warnings)
+
+
+def start(shell: Any) -> None:
+    """Register the magics; a second time changes nothing."""
+    if shell.magics_manager.registry.get("KernelMagics"):
+        return
+    magics = KernelMagics(shell)
+    shell.register_magics(magics)
+    shell.events.register("pre_run_cell", magics.cells.begin)
+
+
+def stop(shell: Any) -> None:
+    """Take the magics away."""
+    magics = shell.magics_manager.registry.pop("KernelMagics", None)
+    if magics is None:
+        return
+    shell.events.unregister("pre_run_cell", magics.cells.begin)
+    for kind in ("line", "cell"):
+        for name in magics.magics[kind]:
+            shell.magics_manager.magics[kind].pop(name, None)
