@@ -24,6 +24,7 @@ VALUES = {
     "languages.cpp.reading", "languages.cpp.spelled", "languages.given",
     "languages.stencil.options", "languages.stencil.reading",
     "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
+    "callstats", "eventlog", "key", "why",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"}
@@ -39,6 +40,7 @@ DIALECTS = {"languages.cuda": "languages.cpp"}
 # Imports inside functions that go against the arrows, each with its reason.
 BACKWARDS = {
     ("errors", "excerpt"): "an error renders itself; the text of it is made elsewhere",
+    ("values", "disassembly"): "machine code makes its own text, by a tool",
     ("errors", "frames"): "an error renders itself in IPython",
     ("live", "handle"): "a module makes its kernels' handles",
     ("live", "show"): "a module shows itself",
@@ -52,11 +54,14 @@ BACKWARDS = {
 
 # Files of more than 250 lines, each with its reason.
 LONG = {
+    "headers.py": "what is recorded and how it is compared are two readings of one row",
     "languages/cpp/reading.py": "the walk over a text is one class",
     "languages/pytext.py": "the rules of Python's scopes belong on one page",
     "languages/taichi/guards.py": "the checked way into a kernel, with what it keeps for the next check",
+    "errors.py": "the whole error tree is on one page",
     "live.py": "record, module and their dunders share one slot",
     "loader.py": "the one public class: half of it is docstrings",
+    "objcache.py": "the one public class: half of it is docstrings",
 }
 MOST = 250
 
@@ -71,6 +76,9 @@ def name_of(path: Path) -> str:
 
 
 NAMES = {name_of(path): path for path in files()}
+COMMANDS = {name for name in NAMES if name.split(".")[0] == "commands"}  # the command line is a door, file by file
+DOORS |= COMMANDS
+MACHINERY |= COMMANDS
 
 
 @cache

@@ -260,7 +260,8 @@ def test_a_log_record_carries_the_event(loader: KernelLoader, caplog: pytest.Log
     events: list[ReloadEvent] = []
     loader.on_reload(events.append)
     loader.load(text(1), "heat")
-    assert caplog.records[0].rekernel is events[0]  # type: ignore[attr-defined]
+    assert caplog.records[0].rekernel is loader.log[0]  # type: ignore[attr-defined]
+    assert (loader.log[0].kind, loader.log[0].version, events[0].version) == ("swapped", 1, 1)
 
 
 def test_the_logger_is_silent_unless_asked() -> None:

@@ -93,16 +93,34 @@ def test_it_stays_valid_when(tree, row):
     assert valid(manifest) is None
 
 
-@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("age", ["young", "old", "young at first"])
 @pytest.mark.parametrize("row", CHANGES)
-def test_it_becomes_invalid_with(tree, row, settled, monkeypatch):
-    if settled:  # as if all files were old: stamps are trusted
+def test_it_becomes_invalid_with(tree, row, age, monkeypatch):
+    if age == "old":  # stamps are trusted
         monkeypatch.setattr(headers, "RACY_NS", -(10**12))
     manifest = record_of(tree)
+    monkeypatch.setattr(headers, "RACY_NS", headers.RACY_NS if age == "young" else -(10**12))
+    assert valid(manifest) is None
+    manifest = headers.settled(manifest)
     assert valid(manifest) is None
     change, reason = CHANGES[row]
     change(tree)
     assert re.search(reason, str(valid(manifest)))
+
+
+def test_what_has_grown_old_is_known_by_its_stamps(tree, monkeypatch):
+    manifest = record_of(tree)
+    assert not any(any(row[-4:]) for row in manifest["headers"]["user"])
+    assert headers.settled(manifest) == manifest
+    monkeypatch.setattr(headers, "RACY_NS", -(10**12))
+    assert valid(manifest) is None
+    now = headers.settled(manifest)
+    assert all(any(row[-4:]) for kind in ("user", "directories") for row in now["headers"][kind])
+    assert headers.settled(now) is now
+    monkeypatch.setattr(headers, "_read", None)
+    monkeypatch.setattr(headers, "_list", None)
+    assert valid(now) is None
+    assert variant(now) == variant(manifest)
 
 
 def test_a_shadow_in_a_directory_that_exists_already(tree):

@@ -51,7 +51,7 @@ double Timing::quantile(double share) const {
 
 PyObject *summary(const Timing *timing) {
     if (!timing || !timing->count) Py_RETURN_NONE;
-    auto seconds = [](double nanoseconds) { return nanoseconds * 1e-9; };
+    auto seconds = [](double nanoseconds) { return nanoseconds / 1e9; };
     return Py_BuildValue("(Kdddddd)", static_cast<unsigned long long>(timing->count),
                          seconds(static_cast<double>(timing->total)), seconds(static_cast<double>(timing->least)),
                          seconds(timing->quantile(0.50)), seconds(timing->quantile(0.95)),

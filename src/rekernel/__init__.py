@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         RekernelWarning,
         ToolchainError,
     )
+    from rekernel.freezing import freeze, thaw
     from rekernel.handle import KernelHandle
     from rekernel.jit.base import JitBase, KernelWrapper, NoJit, no_jit
     from rekernel.jit.cpu import CpuJit
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from rekernel.launchgrid import LaunchGrid
     from rekernel.loader import KernelLoader, MetaKernelLoader
     from rekernel.modulebuilder import ExtensionModuleBuilderBase
-    from rekernel.notebook.widget import FieldView, view
+    from rekernel.notebook.viewing import view
+    from rekernel.notebook.widget import FieldView
     from rekernel.objcache import ObjectCache
-    from rekernel.values import KernelInfo, LoaderStats, ReloadEvent, Version
+    from rekernel.values import KernelInfo, LoaderStats, LogEvent, ReloadEvent, Version
 
 __version__ = "0.1.0"
 
@@ -61,6 +63,7 @@ _HOMES = {
         "RekernelWarning",
         "ToolchainError",
     ),
+    "freezing": ("freeze", "thaw"),
     "handle": ("KernelHandle",),
     "jit.base": ("JitBase", "KernelWrapper", "NoJit", "no_jit"),
     "jit.cpu": ("CpuJit",),
@@ -72,9 +75,10 @@ _HOMES = {
     "loader": ("KernelLoader", "MetaKernelLoader"),
     "modulebuilder": ("ExtensionModuleBuilderBase",),
     "notebook": ("load_ipython_extension", "unload_ipython_extension"),  # what ``%load_ext rekernel`` asks for
-    "notebook.widget": ("FieldView", "view"),
+    "notebook.viewing": ("view",),
+    "notebook.widget": ("FieldView",),
     "objcache": ("ObjectCache",),
-    "values": ("KernelInfo", "LoaderStats", "ReloadEvent", "Version"),
+    "values": ("KernelInfo", "LoaderStats", "LogEvent", "ReloadEvent", "Version"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -103,6 +107,7 @@ __all__ = [
     "LaunchGrid",
     "LegacyCpuJit",
     "LoaderStats",
+    "LogEvent",
     "MetaKernelLoader",
     "NoJit",
     "ObjectCache",
@@ -113,10 +118,12 @@ __all__ = [
     "Slot",
     "ToolchainError",
     "Version",
+    "freeze",
     "info",
     "kernels",
     "no_jit",
     "parse",
+    "thaw",
     "view",
 ]
 

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if argv is None else list(argv)
     parser = _parser()
-    name, as_json = parser.prog, "--json" in given
+    prog, as_json = parser.prog, "--json" in given
     try:
         arguments = parser.parse_args(given)
         if arguments.version:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not hasattr(arguments, "run"):
             parser.print_help(sys.stderr)
             return 2
-        name, as_json = f"{parser.prog} {given[0]}", getattr(arguments, "json", False)
+        prog, as_json = arguments.prog, getattr(arguments, "json", False)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if not isinstance(error, CommandError | RekernelError | OSError):
             raise  # a mistake of ours: the traceback is wanted
-        return tell(error, name, as_json)
+        return tell(error, prog, as_json)
     return status
 
 

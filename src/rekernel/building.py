@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rekernel import events, namespace, publishing
+from rekernel import events, namespace, publishing, underway
 from rekernel.errors import KernelSourceError, RekernelWarning
 from rekernel.jobs import Job
 from rekernel.languages import Language, Request
@@ -97,7 +97,8 @@ def reuse(live: Live, job: Job) -> Edition | None:
             continue
         if kept.language is not current.language or not kept.language.reusable(kept.built, current.built):
             continue
-        kept.language.recheck(kept.built, current.built, job.check, current.number)
+        with underway.doing(_work(live, job)):
+            kept.language.recheck(kept.built, current.built, job.check, current.number)
         return publishing.again(live, kept, undo_to=current.number, restores=kept.number)
     return None
 
@@ -145,7 +146,8 @@ def build(
     )
     started = time.perf_counter()
     try:
-        built = job.language.build(request)
+        with underway.doing(_work(live, job)):
+            built = job.language.build(request)
     except KernelSourceError as error:
         if error.kernel_id == kernel_id:
             error.keeps = request.keeps
@@ -158,6 +160,11 @@ def build(
         version, job.source, job.draft, built, job.language, job.namespace, borrowed,
         {h: used.get(h) or h.must_serve() for h in helpers}, time.perf_counter() - started, undo_to, job.derived,
     )  # fmt: skip
+
+
+def _work(live: Live, job: Job) -> underway.Work:
+    loader = live.loader()
+    return underway.Work(live.kernel_id, loader._number(live.kernel_id), job.source, events.teller(loader))
 
 
 def rebuild(dependent: Live, planned: Mapping[Live, Edition]) -> Edition:
@@ -177,6 +184,7 @@ def _event(kind: str, edition: Edition) -> ReloadEvent:
     return ReloadEvent(
         kind, edition.version.kernel_id, edition.number, edition.source.language, tuple(built.entries),
         built.anew if kind == "loaded" else (), built.notes, edition.build_seconds,
+        from_cache=built.from_cache, rebuilt_because=built.rebuilt_because,
     )  # fmt: skip
 
 

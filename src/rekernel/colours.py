@@ -51,7 +51,8 @@ def table(stops: Stops, size: int = 256) -> Table:
     where = [stop for stop, _ in stops]
     channels = np.array([colour for _, colour in stops], dtype=float)
     rows = [np.interp(at, where, channels[:, channel]) for channel in range(3)]
-    return np.stack(rows, axis=1).round().astype(np.uint8)
+    shades: Table = np.stack(rows, axis=1).round().astype(np.uint8)
+    return shades
 
 
 def chosen(colours: Any, size: int = 256) -> Table:
@@ -67,7 +68,8 @@ def chosen(colours: Any, size: int = 256) -> Table:
             raise ValueError(f"no colours are called {colours!r}; there are {', '.join(NAMES)}, or give a table")
         return table(NAMES[colours], size)
     if callable(colours):  # a colour map of Matplotlib: numbers from 0 to 1 in, RGBA from 0 to 1 out
-        return (255 * np.asarray(colours(np.linspace(0, 1, size)))[:, :3]).round().astype(np.uint8)
+        shades: Table = (255 * np.asarray(colours(np.linspace(0, 1, size)))[:, :3]).round().astype(np.uint8)
+        return shades
     rows = np.asarray(colours)
     if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) < 2 or rows.dtype.kind not in "iu":
         raise ValueError(f"a table of colours has rows of 3 whole numbers from 0 to 255; got {rows.dtype}{rows.shape}")

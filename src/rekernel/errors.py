@@ -210,7 +210,39 @@ class JitError(RekernelError):
 
 
 class FrozenError(RekernelError, RuntimeError):
-    """Something had to be compiled after ``rekernel.freeze()``."""
+    """Something had to be compiled after ``rekernel.freeze()``. The version that ran goes on."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel_id: str,
+        language: str,
+        field: str,
+        reason: str,
+        version: int | None = None,
+        command: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kernel_id = kernel_id
+        self.language = language
+        self.field = field
+        """The first field of the key that differs from the nearest kernel in the cache: ``unit``, ``cxxflags``."""
+        self.reason = reason
+        """The same in words: ``text changed``, ``not seen before``."""
+        self.version = version
+        """The number that the version would have had, or None where no loader was asked."""
+        self.command = command
+        """The command that fills the cache, or None where the text is in no file."""
+        self.key = key
+        """The key that the cache does not have, or None."""
+        self.keeps: int | None = None
+        """The version that goes on running, or None where there was none."""
+
+    def __str__(self) -> str:
+        goes_on = "" if self.keeps is None else f"\n{self.kernel_id} v{self.keeps} keeps running."
+        return f"{self.args[0]}{goes_on}"
 
 
 for _name in __all__:

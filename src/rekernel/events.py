@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import logging
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rekernel.values import ReloadEvent
+from rekernel import journal
+from rekernel.journal import log
+from rekernel.values import LogEvent, ReloadEvent
 
 if TYPE_CHECKING:
     from rekernel.loader import KernelLoader
-
-log = logging.getLogger("rekernel")
-log.addHandler(logging.NullHandler())
 
 _keys = itertools.count()
 
@@ -24,14 +24,38 @@ def next_key() -> int:
 
 def tell(loader: KernelLoader, event: ReloadEvent) -> None:
     """Log an event and hand it to the loader's callbacks; what a callback raises is logged and stops nothing."""
-    level = logging.WARNING if event.kind == "failed" else logging.INFO
-    if log.isEnabledFor(level):
-        log.log(level, "%s", _line(event), extra={"rekernel": event})
+    note(loader, _noted(event))
     for callback in list(loader._callbacks.values()):
         try:
             callback(event)
         except Exception:
             log.exception("an on_reload callback failed for %s", event.kernel_id)
+
+
+def note(loader: KernelLoader, event: LogEvent) -> None:
+    """Put an event into the loader's log and into that of the process."""
+    loader._log.append(event)
+    journal.tell(event)
+
+
+def teller(loader: KernelLoader) -> Callable[[LogEvent], None]:
+    """Return what notes events for a loader and does not keep it alive."""
+    reference = weakref.ref(loader)
+
+    def tell(event: LogEvent) -> None:
+        alive = reference()
+        if alive is not None:
+            note(alive, event)
+
+    return tell
+
+
+def _noted(event: ReloadEvent) -> LogEvent:
+    return journal.made(
+        "swapped" if event.kind == "loaded" else event.kind, event.kernel_id, event.version, event.language,
+        seconds=event.seconds, from_cache=event.from_cache, rebuilt_because=event.rebuilt_because,
+        message=_line(event), error=None if event.error is None else str(event.error) or type(event.error).__name__,
+    )  # fmt: skip
 
 
 def first_line(error: BaseException) -> str:

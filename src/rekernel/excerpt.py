@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import re
 from typing import TYPE_CHECKING
+
+from rekernel import htmltext
 
 if TYPE_CHECKING:
     from rekernel.errors import KernelSourceError
@@ -94,12 +95,7 @@ def render(error: KernelSourceError) -> str:
 
 def render_html(error: KernelSourceError) -> str:
     """Return the block for a notebook: the same words, the wrong line marked."""
-    rows = []
-    for row in excerpt(error):
-        style = "background:#fdd;color:#600" if row.startswith(">") else "opacity:.8"
-        rows.append(f'<span style="{style}">{html.escape(row)}</span>')
-    return (
-        '<div style="border-left:3px solid #c33;padding:.3em .8em">'
-        f"<b>{html.escape(headline(error))}</b>"
-        f'<pre style="margin:.3em 0">{"<br>".join(rows)}</pre>{html.escape(footer(error))}</div>'
-    )
+    rows = excerpt(error)
+    marked = next((index for index, row in enumerate(rows) if row.startswith(">")), None)
+    lines = htmltext.lines(rows, marked) if rows else ""
+    return htmltext.block(htmltext.bold(headline(error)), lines, htmltext.text(footer(error)), colour=htmltext.RED)

@@ -6,7 +6,6 @@ first, so that what is built goes on being loaded.
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,6 +112,7 @@ def command(source: Source) -> str | None:
     "python -m rekernel build 'my heat.cpp' --language cpp --option openmp=false --option 'flags=[\\"-O2\\"]'"
     """
     import os
+    import shlex
 
     if source.filename is None or not os.path.exists(source.filename):
         return None

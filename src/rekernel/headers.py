@@ -100,6 +100,34 @@ def valid(manifest: Mapping[str, Any], same_text: Callable[[], bool] | None = No
     return _directories_changed(headers, same_text)
 
 
+def settled(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a manifest that is `valid` with the stamps of what was too young to have one and is not any more.
+
+    Such a file is then known by one look. What is taken is what was read, never what is there a moment later.
+    """
+    headers = manifest["headers"]
+    if all(any(row[-4:]) for kind in ("user", "directories") for row in headers.get(kind, ())):
+        return manifest
+    read = [row[0] for kind in ("user", "system") for row in headers.get(kind, ())]
+    watched = _watched([*read, *headers.get("trusted", ())])
+
+    def file_row(row: Row) -> Row:
+        known = _contents.get(row[0])
+        return [*row[:2], *known[0]] if known is not None and known[1] == row[1] else row
+
+    def directory_row(row: Row) -> Row:
+        known = _listings.get(row[0])
+        if known is None:
+            return row
+        names, listing = _seen(known[1], watched, bool(row[2]))
+        return [*row[:3], *known[0]] if (names, listing) == (row[1], row[2]) else row
+
+    return {**manifest, "headers": {
+        **headers, "user": [*map(file_row, headers.get("user", ()))],
+        "directories": [*map(directory_row, headers.get("directories", ()))],
+    }}  # fmt: skip
+
+
 def variant(manifest: Mapping[str, Any]) -> bytes:
     """Return 16 bytes that tell manifests of other header contents apart, without times of user headers."""
     headers = manifest.get("headers") or {}
@@ -192,9 +220,13 @@ def _remember(memory: dict[str, Any], path: str, found: tuple[Any, ...]) -> None
 def _directory(path: str, watched: frozenset[str], asks: bool) -> Row:
     """Return one row: path, names that could shadow, digest of all names (or nothing), stamp."""
     stamp, found = _list(path)
-    names = [name for name in found if name in watched]
-    listing = key.content("\0".join(found).encode("utf-8", "surrogatepass")) if asks else ""
+    names, listing = _seen(found, watched, asks)
     return [path, names, listing, *_trusted(stamp)]
+
+
+def _seen(found: Sequence[str], watched: frozenset[str], asks: bool) -> tuple[list[str], str]:
+    listing = key.content("\0".join(found).encode("utf-8", "surrogatepass")) if asks else ""
+    return [name for name in found if name in watched], listing
 
 
 def _list(path: str) -> tuple[_Stamp | None, tuple[str, ...]]:

@@ -7,7 +7,8 @@ well, with no style sheet and no script, which hosts take out of what they do no
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 __all__ = ["GRAY", "GREEN", "RED", "YELLOW", "block", "bold", "code", "lines", "muted", "note", "table", "text"]
 
@@ -36,11 +37,12 @@ def code(words: str) -> str:
     return f'<code style="{_MONO};background:none;color:inherit;padding:0">{text(words)}</code>'
 
 
-def lines(rows: Iterable[str], marked: int | None = None) -> str:
-    """Return lines of a program; one may be marked."""
+def lines(rows: Iterable[str], marked: int | None = None, colours: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return lines of a program; one may be marked, and those that begin with a key of `colours` have its colour."""
     shown = []
     for index, row in enumerate(rows):
-        style = f' style="background:rgba({RED},.18)"' if index == marked else ""
+        colour = RED if index == marked else colours.get(row[:1])
+        style = "" if colour is None else f' style="background:rgba({colour},.18)"'
         shown.append(f"<span{style}>{text(row)}</span>")
     look = f"{_MONO};{_SMALL};line-height:1.4;margin:.3em 0;padding:0;background:none;color:inherit;overflow-x:auto"
     return f'<pre style="{look}">' + "\n".join(shown) + "</pre>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,14 +58,23 @@ def refuse_id(kernel_id: Any) -> None:
         raise TypeError(f"kernel_id= takes a name or None, not {kernel_id!r}")
 
 
-def read_text(file: Path) -> str:
+def read_text(file: str | os.PathLike[str]) -> str:
     """Read a file as UTF-8 (a byte-order mark is allowed); what is not text is a ValueError with its place."""
-    data = file.read_bytes()
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read()
+    except IsADirectoryError:
+        raise IsADirectoryError(f"{file} is a directory; load_file takes one file") from None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(f"{file}:{line}: not UTF-8 text (byte {data[error.start]:#04x}); save it as UTF-8") from None
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names lead to one file, which may be gone."""
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def prepare(loader: KernelLoader, job: Job) -> None:
@@ -124,14 +134,14 @@ def _read(loader: KernelLoader, job: Job) -> None:
     except KernelSourceError as error:
         if known is None:
             names = getattr(job.language, "titles_of_broken", lambda text: ())(job.text)
-            known = _derive(loader, names, job.language.name) if names else None
+            known = derive(loader, names, job.language.name) if names else None
         _name_failure(loader, known, error)
         raise error.with_traceback(None) from error.__cause__
     if known is None:
         names = job.draft.kernels or job.draft.titles
         if not names:
             raise ValueError("the text has no kernel to derive an id from; pass kernel_id=")
-        job.kernel_id, job.derived = _derive(loader, names, job.language.name), True
+        job.kernel_id, job.derived = derive(loader, names, job.language.name), True
     else:
         live = loader._lives.get(known)
         job.derived = live is not None and live.current is not None and live.current.derived
@@ -146,7 +156,7 @@ def _name_failure(loader: KernelLoader, kernel_id: str | None, error: KernelSour
     publishing.failed(loader, kernel_id, error)
 
 
-def _derive(loader: KernelLoader, names: tuple[str, ...], language: str) -> str:
+def derive(loader: KernelLoader, names: tuple[str, ...], language: str) -> str:
     """Derive the id: that of a derived id which holds one of these kernels, else the first name, made unique."""
     with loader._lock:
         for name in names:

@@ -84,6 +84,7 @@ class Live:
         self.cell.hook = _Hook(self)
         self.order: dict[str, int] = {}
         self.handles: dict[str, KernelHandle] = {}
+        self.pins: weakref.WeakSet[KernelHandle] = weakref.WeakSet()
         self.kept: dict[int, Edition] = {}
         self.history: list[Past] = []
         self.error = None

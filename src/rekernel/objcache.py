@@ -15,11 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rekernel import buildlock, cachedir, entryfile, headers, locks, variants, workdirs
+from rekernel import buildlock, cachedir, entryfile, headers, locks, variants, why, workdirs
 from rekernel.buildlock import Turn
 from rekernel.cachedir import AUTO, Auto
 from rekernel.cachestats import CacheStats, Counters
 from rekernel.errors import RekernelWarning
+from rekernel.kin import Kin
 from rekernel.objstore import FileStore, MemoryStore, Store
 from rekernel.variants import Checked, Valid
 
@@ -56,6 +57,7 @@ class ObjectCache:
         self._lock = locks.rlock()
         self._ready = False
         self._store: Store | None = None
+        self._kin = Kin(None)
         self._warned: set[str] = set()
         self._counted = Counters()
         self._longest = 0.0
@@ -112,8 +114,25 @@ class ObjectCache:
         self._counted.hit(key, again)
         return Entry(key, found.entry.manifest, found.entry.data)
 
-    def publish(self, key: str, manifest: Mapping[str, Any], data: bytes) -> bool:
+    def because(self, key: str, fields: Mapping[str, Any], subject: tuple[str, ...]) -> why.Reason:
+        """Return why the last lookup of a key was a miss: the first of its `fields` that differs from the nearest entry.
+
+        Compared are the latest entries that were published for the same `subject`; see `rekernel.why`.
+        """
+        missed = self.why(key) or "new"
+        store = self._opened()
+        if store is None or missed != "new":
+            return why.because(missed, fields, ())
+        manifests = [variants.manifest(store, one) for one in self._kin.keys(subject)]
+        return why.because(missed, fields, [one["fields"] for one in manifests if one and "fields" in one])
+
+    def publish(
+        self, key: str, manifest: Mapping[str, Any], data: bytes, *, subject: tuple[str, ...] | None = None
+    ) -> bool:
         """Keep something that was built. Returns whether it is there now; what was built is good either way.
+
+        `subject` names the kernels, such as ``("cpp", "heat")``: the next miss of it is compared with this entry by
+        what ``manifest["fields"]`` says of its key (`rekernel.why.words`).
 
         ``manifest["headers"]`` (see `rekernel.headers`) tells entries of one key apart; one with the same
         headers is replaced. A manifest that JSON cannot hold is a TypeError.
@@ -133,6 +152,8 @@ class ObjectCache:
             self._warn("write", f"the kernel cache cannot be written ({error}); what is built is used and not kept")
             return False
         self._counted.add(published=1)
+        if subject is not None:
+            self._kin.note(subject, key)
         most = self._most(store)
         if total is None or total > most:  # far above: wait for who is at it, do not run ahead of it
             self._evict(store, most, 0.0 if total is None or total < 1.1 * most else 0.5)
@@ -197,6 +218,8 @@ class ObjectCache:
             if self._directory is not None:
                 place = cachedir.choose(self._directory)
                 self._store = MemoryStore() if place.path is None else _start(place.path)
+                if isinstance(self._store, FileStore):
+                    self._kin = Kin(os.path.join(self._store.root, "kin"), self._store.tmp)
             self._ready = True
         if place is not None and place.warning:
             self._warn("directory", place.warning)

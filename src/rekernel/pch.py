@@ -23,12 +23,14 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from rekernel import underway
 from rekernel.found import Toolchain, stamp
 from rekernel.gnutext import dependencies
 from rekernel.leading import leading_headers
 from rekernel.locks import rlock
 from rekernel.pchchecks import digest_of, shadowed, turn, usable
 from rekernel.process import environment, private, run, working
+from rekernel.why import Reason
 
 __all__ = ["Precompiled", "PrecompiledHeaders"]
 
@@ -125,6 +127,8 @@ class PrecompiledHeaders:
         names, _rest = leading_headers(text)
         if not names or not usable(toolchain, flags):
             return False
+        if self._find(toolchain, flags, names, "") is None:
+            underway.refuse("precompiled headers", "cpp", Reason("headers", f"<{'>, <'.join(names)}> are new"))
         thread = self._busy.get((os.getpid(), self._place(toolchain, flags, names)))
         if thread is not None:
             thread.join()

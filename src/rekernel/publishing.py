@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rekernel import events
-from rekernel.errors import KernelSourceError, RekernelWarning
+from rekernel.errors import FrozenError, KernelSourceError, RekernelWarning
 from rekernel.holds import holds
 from rekernel.languages import Built, languages
 from rekernel.live import Edition, Live, Past
@@ -131,13 +131,14 @@ def failed(loader: KernelLoader, kernel_id: str, error: BaseException) -> None:
     loader._counts["failures"] += 1
     live = loader._lives.get(kernel_id)
     current = live.current if live is not None else None
-    if isinstance(error, KernelSourceError) and error.kernel_id == kernel_id:
+    if isinstance(error, KernelSourceError | FrozenError) and error.kernel_id == kernel_id:
         error.keeps = None if current is None else current.number
     if live is not None and isinstance(error, Exception):
         live.error = error
     if isinstance(error, Exception):
         number = None if current is None else current.number
-        events.tell(loader, ReloadEvent("failed", kernel_id, number, error=error))
+        language = getattr(error, "language", None if current is None else current.source.language)
+        events.tell(loader, ReloadEvent("failed", kernel_id, number, language, error=error))
 
 
 def _remember(loader: KernelLoader, live: Live, edition: Edition, old: Edition | None) -> None:

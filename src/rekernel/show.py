@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel.errors import KernelSourceError, RekernelError
 from rekernel.excerpt import headline, place
+from rekernel.freezing import is_frozen
 
 if TYPE_CHECKING:
     from rekernel.handle import KernelHandle
@@ -72,7 +73,8 @@ def _state(live: Live) -> str:
 def loader_text(lives: Sequence[Live]) -> str:
     """Return the loader as a small table."""
     table = rows(lives)
-    head = f"<KernelLoader: {len(table)} id{'' if len(table) == 1 else 's'}>"
+    frozen = ", frozen" if is_frozen() else ""
+    head = f"<KernelLoader: {len(table)} id{'' if len(table) == 1 else 's'}{frozen}>"
     widths = [max([len(row[i]) for row in table] + [_NAMES] * (i == 3)) for i in range(4)] if table else []
     lines = ["  " + "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[4]]) for row in table]
     return "\n".join([head, *lines])

@@ -7,6 +7,7 @@ in a small and in a large cache.
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -81,6 +82,18 @@ def read(store: Store, key: str, slot: int) -> Unpacked | None:
     """Return a checked entry, None where there is none."""
     blob = store.read(key, slot)
     return None if blob is None else entryfile.unpack(key, blob)
+
+
+def manifest(store: Store, key: str) -> Mapping[str, Any] | None:
+    """Return the manifest of an entry, unchecked and without its data, or None: good enough to say what it was."""
+    for slot in range(SLOTS):
+        with suppress(OSError, DamagedError, ValueError):
+            first = _head(store, key, slot)
+            blob = None if first is None else store.read(key, slot, entryfile.HEAD_SIZE + first.manifest)
+            if blob is not None:
+                found = json.loads(blob[entryfile.HEAD_SIZE :])
+                return found if isinstance(found, dict) else None
+    return None
 
 
 def put(store: Store, key: str, variant: bytes, blob: bytes) -> int | None:

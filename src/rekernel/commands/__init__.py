@@ -47,7 +47,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """A call that makes no sense: exit status 2. `parser` prints its usage line first."""
+    """A call that makes no sense: exit status 2. `parser` prints its whole help first."""
 
     status = 2
 
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` instead of ending the process."""
-        raise UsageError(message, f"{self.prog} --help", self)
+        raise UsageError(message, parser=self)
 
 
 def subcommand(
@@ -73,7 +73,7 @@ def subcommand(
         name, help=help, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )  # fmt: skip
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, prog=parser.prog)
     if json:
         parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     return parser
@@ -166,16 +166,18 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def tell(error: BaseException, name: str, as_json: bool) -> int:
-    """Print what ended the subcommand `name`; returns the exit status."""
-    hint = getattr(error, "hint", "")
-    message = str(error) or type(error).__name__
+def tell(error: BaseException, prog: str, as_json: bool) -> int:
+    """Print what ended the subcommand `prog`; returns the exit status."""
+    status: int = getattr(error, "status", 1)
+    message, hint = str(error) or type(error).__name__, getattr(error, "hint", "")
     if as_json:
         dump({"error": {"kind": type(error).__name__, "message": message, "hint": hint}})
-        return getattr(error, "status", 1)
+        return status
     if isinstance(error, UsageError) and error.parser is not None:
-        error.parser.print_usage(sys.stderr)
-    print(f"{name}: error: {message}", file=sys.stderr)
+        prog = error.parser.prog
+        error.parser.print_help(sys.stderr)
+        print(file=sys.stderr)
+    print(f"{prog}: error: {message}", file=sys.stderr)
     if hint:
-        print(f"{' ' * len(name)}  see: {hint}" if hint.endswith("--help") else hint, file=sys.stderr)
-    return getattr(error, "status", 1)
+        print(hint, file=sys.stderr)
+    return status

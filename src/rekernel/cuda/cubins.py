@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache as once
 from typing import TYPE_CHECKING, Any
 
-from rekernel import headers, key
+from rekernel import headers, key, underway, why
 from rekernel.cuda import headertexts, includes, nvrtc, toolkit
 from rekernel.cuda.nvrtc import Compiled
 from rekernel.jit.obtain import Artefact, beside, line_of_warning
@@ -45,6 +45,8 @@ class Order:
     """Where ``#include "x.h"`` looks first."""
     name: str = "kernel.cu"
     """What messages call the unit."""
+    subject: tuple[str, str] = ("cuda", "")
+    """Whose unit it is: the language, and the id or the kernel's name. For words, not for the key."""
     fields: Sequence[tuple[str, object]] = ()
     """What else changes the result, labelled, for the key."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
@@ -68,28 +70,33 @@ def obtain(cache: ObjectCache, order: Order, make: Make | None = None) -> Artefa
     the manifest; without it the order's own text is compiled. CompileFailed where NVRTC refuses it, ToolchainError
     where there is no NVRTC.
     """
-    digest = _key(order, about(cache))
+    fields = _fields(order, about(cache))
+    digest = key.digest(fields)
+    language, name = order.subject
     entry = cache.lookup(digest, headers.valid)
     if entry is None:
+        words = why.words(fields)
+        reason = cache.because(digest, words, order.subject)
+        underway.refuse(name, language, reason, key=digest)  # before waiting for whoever may be building it
         with cache.building(digest):
             entry = cache.lookup(digest, headers.valid, again=True)
             if entry is None:
-                return _build(cache, order, make, digest)
+                with underway.compiling(name, language, reason, key=digest):
+                    return _build(cache, order, make, digest, words, reason)
+    underway.found(name, language)
     kept = entry.manifest
     return Artefact(entry.data, digest, True, None, tuple(kept["warnings"]), tuple(kept["command"]), kept)
 
 
-def _key(order: Order, known: nvrtc.About) -> str:
+def _fields(order: Order, known: nvrtc.About) -> list[tuple[str, object]]:
     # Directories and the toolkit matter to a text that includes something; the same text without hits everywhere.
     including = "include" in order.text
     places = (order.directory, *map(os.path.abspath, _include_dirs(order)), toolkit.environment()) if including else ()
-    return key.digest(
-        [
-            ("unit", order.text), ("architecture", order.arch), ("nvrtc", known.version), ("options", order.options),
-            ("expressions", order.expressions), ("headers", order.headers), ("our headers", _our_headers()),
-            ("before", order.before), ("places", places), ("name", order.name), *order.fields,
-        ]
-    )  # fmt: skip
+    return [
+        ("unit", order.text), ("architecture", order.arch), ("nvrtc", known.version), ("options", order.options),
+        ("expressions", order.expressions), ("headers", order.headers), ("our headers", _our_headers()),
+        ("before", order.before), ("places", places), ("name", order.name), *order.fields,
+    ]  # fmt: skip
 
 
 @once
@@ -109,7 +116,9 @@ def _include_dirs(order: Order) -> list[str]:
     return found
 
 
-def _build(cache: ObjectCache, order: Order, make: Make | None, digest: str) -> Artefact:
+def _build(
+    cache: ObjectCache, order: Order, make: Make | None, digest: str, words: Mapping[str, Any], reason: why.Reason
+) -> Artefact:
     started = time.time_ns()
     texts = {**headertexts.HEADERS, **order.headers}
     seen = includes.scan(order.text, order.name, order.directory, _include_dirs(order), texts)
@@ -124,16 +133,17 @@ def _build(cache: ObjectCache, order: Order, make: Make | None, digest: str) -> 
 
     made, more = (compiled(order.text, order.expressions), {}) if make is None else make(compiled)
     said = tuple(line_of_warning(one) for one in made.warnings if one.severity == "warning")
-    manifest = {**order.manifest, **more, "names": dict(made.names), "warnings": said, "command": made.command}
+    told = {"names": dict(made.names), "warnings": said, "command": made.command, "fields": words}
+    manifest: dict[str, Any] = {**order.manifest, **more, **told}
     of_cuda = [path for name in seen.missing for place in system if os.path.isfile(path := os.path.join(place, name))]
     watched = [*([order.directory] if order.directory else []), *_include_dirs(order)] if seen.files else []
     try:
         manifest["headers"] = headers.record(seen.files, of_cuda, watched, text=order.text, started_ns=started)
         if seen.exact and not _UNCACHED.search(order.text):
-            cache.publish(digest, manifest, made.data)
+            cache.publish(digest, manifest, made.data, subject=order.subject)
     except headers.HeaderChangedError:
         pass  # what was built is good for this call; nobody knows which text of the header it has seen
-    return Artefact(made.data, digest, False, cache.why(digest), said, made.command, manifest)
+    return Artefact(made.data, digest, False, reason.said, said, made.command, manifest)
 
 
 def _keep(cache: ObjectCache) -> str:

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
+from rekernel.callstats import stats_of
 from rekernel.errors import ArgumentTypeError, ArgumentValueError, JitError
 from rekernel.kernel import Kernel
 
@@ -94,17 +95,19 @@ class KernelWrapper(_native.Handle):
         return tuple(self._details.get("warnings", ()))
 
     @property
-    def stats(self) -> dict[str, int]:
+    def stats(self) -> dict[str, int | float]:
         """Counts: ``calls`` and, of these, ``failures`` (calls that raised)."""
-        return {"calls": self.calls, "failures": self.failures}
+        return stats_of(self)
 
     def info(self) -> KernelInfo:
         """Return all that is known about the kernel: what ``rekernel.info(wrapper)`` gives."""
-        from rekernel.values import KernelInfo
+        from rekernel.values import KernelInfo, MachineCode
 
+        machine = self._details.get("machine")
         return KernelInfo(
             kernel_id=self._kernel.name, version=1, language=self._kernel.language, source=self._kernel.code,
-            filename=None, options={}, kernels=(self._kernel,), skipped={}, code=self.unit, assembly=None,
+            filename=None, options={}, kernels=(self._kernel,), skipped={}, code=self.unit,
+            machine=() if machine is None else (MachineCode(*machine),),
             warnings=self.warnings, notes=(), error=None, build_seconds=0.0, from_cache=self.from_cache,
             rebuilt_because=self.rebuilt_because, depends_on=(), history=(),
         )  # fmt: skip

@@ -96,6 +96,7 @@ class CpuJit(JitBase):
             wrapper._details.update(
                 ast=given, unit=text, target=self.compiler_info.target, from_cache=artefact.from_cache,
                 rebuilt_because=artefact.rebuilt_because, warnings=artefact.warnings, export=self.export,
+                machine=("elf", artefact.data),
             )  # fmt: skip
             wrappers.append(wrapper)
         if self.emit_warnings:
@@ -118,6 +119,7 @@ class CpuJit(JitBase):
         order = Order(
             text, self.compiler_info, openmp=any(kernel.openmp for kernel in kernels), include_dirs=include_dirs,
             allow_undefined=allow_undefined, manifest={"kernels": [kernel.name for kernel in kernels]},
+            subject=(kernels[0].language, kernel_title(kernels)),
         )  # fmt: skip
         try:
             return obtain(self.objcache, order, pch=self.precompiled)

@@ -108,6 +108,7 @@ class CupyJit(JitBase):
         order = cubins.Order(
             render(value), architecture(here.capability(here.current())), headers={HEADER: _header()},
             before=(HEADER,), options=(*options, *(["-lineinfo"] if self.debug else [])), expressions=(function,),
+            subject=(value.language, value.name),
         )  # fmt: skip
         artefact = self._obtain(order, value)
 
@@ -122,6 +123,7 @@ class CupyJit(JitBase):
         made = CupyKernelWrapper.over(
             value, launcher, ast=kernel, unit=order.text, target=order.arch, from_cache=artefact.from_cache,
             rebuilt_because=artefact.rebuilt_because, warnings=artefact.warnings, launch_config=given.config,
+            machine=("ptx" if order.arch.startswith("compute") else "cubin", artefact.data),
         )  # fmt: skip
         assert isinstance(made, CupyKernelWrapper)
         return made

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rekernel import headers, key
+from rekernel import headers, key, underway, why
 from rekernel.compilerflags import include_directories
 from rekernel.probe import flags, key_fields, probe
 
@@ -42,6 +42,8 @@ class Order:
     """For Python modules, whose symbols are the interpreter's."""
     name: str = "unit.cpp"
     """What messages call the unit."""
+    subject: tuple[str, str] = ("cpp", "")
+    """Whose unit it is: the language, and the id or the names of the kernels. For words, not for the key."""
     flags: Sequence[str] = ()
     """Flags that are not part of the key: what they do is in `fields`."""
     ours: Sequence[str] = ()
@@ -89,21 +91,21 @@ def obtain(
     """
     toolchain = probe(order.info, beside(cache, "probes"))
     traceable = order.debug or order.debug_dir is not None
-    digest = key.digest(
-        [
-            ("unit", order.text),
-            ("module", order.allow_undefined),
-            *order.fields,
-            *_beside(toolchain, order),
-            *key_fields(toolchain, order.info, openmp=order.openmp, include_dirs=order.include_dirs, debug=order.debug),
-        ]
-    )
+    fields: list[tuple[str, object]] = [
+        ("unit", order.text),
+        ("module", order.allow_undefined),
+        *order.fields,
+        *_beside(toolchain, order),
+        *key_fields(toolchain, order.info, openmp=order.openmp, include_dirs=order.include_dirs, debug=order.debug),
+    ]
+    digest = key.digest(fields)
+    language, name = order.subject
 
-    def build() -> Artefact:
+    def build(reason: why.Reason) -> Artefact:
         from rekernel.toolchain import build
 
         started = time.time_ns()
-        with cache.workdir() as place:
+        with underway.compiling(name, language, reason, key=digest), cache.workdir() as place:
 
             def compiled(text: str, flags: Sequence[str]) -> Product:
                 return build(
@@ -115,23 +117,27 @@ def obtain(
 
             product, more = (compiled(order.text, ()), {}) if make is None else make(compiled)
         said = tuple(line_of_warning(message) for message in product.warnings)
-        manifest: dict[str, Any] = {**order.manifest, **more, "warnings": said, "command": product.command}
+        about = {"warnings": said, "command": product.command, "fields": why.words(fields)}
+        manifest: dict[str, Any] = {**order.manifest, **more, **about}
         try:
             manifest["headers"] = _headers(order, product, started)
             if not traceable and not _UNCACHED.search(order.text):
-                cache.publish(digest, manifest, product.data)
+                cache.publish(digest, manifest, product.data, subject=order.subject)
         except headers.HeaderChangedError:
             pass  # what was built is good for this call; nobody knows which text of the header it has seen
-        return Artefact(product.data, digest, False, cache.why(digest), said, product.command, manifest)
+        return Artefact(product.data, digest, False, reason.said, said, product.command, manifest)
 
     if traceable:
-        return build()
+        return build(why.Reason("entry", "built for a debugger, which is not kept in the cache"))
     entry = cache.lookup(digest, headers.valid)
     if entry is None:
+        reason = cache.because(digest, why.words(fields), order.subject)
+        underway.refuse(name, language, reason, key=digest)  # before waiting for whoever may be building it
         with cache.building(digest):
             entry = cache.lookup(digest, headers.valid, again=True)
             if entry is None:
-                return build()
+                return build(reason)
+    underway.found(name, language)
     manifest = entry.manifest
     return Artefact(entry.data, digest, True, None, tuple(manifest["warnings"]), tuple(manifest["command"]), manifest)
 

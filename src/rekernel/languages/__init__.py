@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rekernel.excerpt import split_lines
 from rekernel.kernel import Kernel
 from rekernel.source import Source
+
+if TYPE_CHECKING:
+    from rekernel.values import MachineCode
 
 __all__ = ["Built", "Draft", "Language", "Request", "detect", "find", "languages", "register", "unregister"]
 
@@ -84,7 +87,8 @@ class Built:
     """What happened on the way and may surprise: a skipped ``ti.init``, a reloaded helper module."""
     anew: tuple[str, ...] = ()
     """Names of module-level state that began anew although the version before had it."""
-    assembly: str | None = None
+    machine: Callable[[], tuple[MachineCode, ...]] | None = None
+    """Gives what was compiled, as far as something is."""
     from_cache: bool = False
     rebuilt_because: str | None = None
     code: Callable[[], str] | None = None

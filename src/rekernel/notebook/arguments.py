@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["OWN", "Asked", "dashed", "is_switch", "known_flags", "read"]
+__all__ = ["OWN", "Asked", "dashed", "id_and_version", "is_switch", "known_flags", "read", "words"]
 
 OWN: Mapping[str, str] = {
     "quiet": "show nothing when all is well",
@@ -61,12 +61,12 @@ def known_flags(languages: Mapping[str, Mapping[str, str]], language: str | None
 
 def read(line: str, languages: Mapping[str, Mapping[str, str]], language: str | None = None) -> Asked:
     """Return what a line says. `language` is that of the text where the line does not name one, if it is known."""
-    rest = iter(_words(line))
+    rest = iter(words(line))
     ids: list[str] = []
     named: list[str] = []
     quiet, load, options = False, {}, {}
     flags: list[tuple[str, str | None]] = []
-    options_of = _options(languages, [word[2:] for word in _words(line) if word[2:] in languages] or [language])
+    options_of = _options(languages, [word[2:] for word in words(line) if word[2:] in languages] or [language])
     for word in rest:
         if word.startswith("#"):
             break
@@ -101,11 +101,31 @@ def read(line: str, languages: Mapping[str, Mapping[str, str]], language: str | 
     return Asked(ids[0] if ids else None, named[0] if named else None, quiet, load, options)
 
 
-def _words(line: str) -> list[str]:
+def words(line: str) -> list[str]:
+    """Return the words of a line, read as a shell reads them."""
     try:
         return shlex.split(line)
     except ValueError as error:
         raise ValueError(f"the first line cannot be read: {str(error).lower()}") from None
+
+
+def id_and_version(line: str, ids: Set[str]) -> tuple[str | None, int | None]:
+    """Return what ``[id] [version]`` says; a number alone is a version, unless there is such an id."""
+    given = words(line)
+    if len(given) > 2:
+        raise ValueError(f"an id and a version, not {len(given)} words: {line.strip()}")
+    if len(given) == 1 and given[0] not in ids and _version(given[0]) is not None:
+        given = ["", *given]
+    kernel_id = given[0] if given else ""
+    version = _version(given[1]) if len(given) == 2 else None
+    if len(given) == 2 and version is None:
+        raise ValueError(f"a version is a number such as 3 or v3, not {given[1]!r}")
+    return kernel_id or None, version
+
+
+def _version(word: str) -> int | None:
+    digits = word.removeprefix("v")
+    return int(digits) if digits.isdecimal() else None
 
 
 def _options(languages: Mapping[str, Mapping[str, str]], wanted: Sequence[str | None]) -> dict[str, str]:

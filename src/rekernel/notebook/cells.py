@@ -8,7 +8,7 @@ from typing import Any
 
 from rekernel.default import kernels
 from rekernel.errors import KernelSourceError
-from rekernel.jobs import parse
+from rekernel.jobs import derive, parse
 from rekernel.languages import detect
 from rekernel.live import Live
 
@@ -26,7 +26,7 @@ class Cells:
     loaded: dict[str, tuple[str | None, int]] = field(default_factory=dict)
     """For each id the cell that loaded it last, with the number of its run."""
     given: dict[str, Set[str]] = field(default_factory=dict)
-    """For each id the options that its cell named: what a cell no longer says is no longer meant."""
+    """For each id the options that its cells have named: what a cell no longer says is no longer meant."""
 
     def begin(self, info: Any) -> None:
         """Note the cell that is about to run."""
@@ -62,11 +62,16 @@ class Cells:
         held = any(_holds(live, names, language) for live in list(kernels._lives.values()))
         return None if held else mine
 
+    def expected(self, text: str, language: str) -> str | None:
+        """Return the id that the loader will derive from a text, or None if none can be told."""
+        names = names_of(text, language)
+        return derive(kernels, names, language) if names else None
+
     def note(self, kernel_id: str, derived: bool, options: Set[str], run: int) -> tuple[str, ...]:
         """Remember a load that went well; return what is to be said of it."""
         cell, before = self.cell_id, self.loaded.get(kernel_id)
         self.loaded[kernel_id] = (cell, run)
-        self.given[kernel_id] = options
+        self.given[kernel_id] = {*self.given.get(kernel_id, ()), *options}
         if not derived:
             return ()
         if cell is not None:
@@ -78,16 +83,16 @@ class Cells:
         return (f"this replaces {kernel_id} of the cell [{before[1]}]; to have both, name one: %%kernel NAME",)
 
 
-def _holds(live: Live, names: Set[str], language: str) -> bool:
+def _holds(live: Live, names: tuple[str, ...], language: str) -> bool:
     edition = live.current
     if edition is None or not edition.derived or edition.source.language != language:
         return False
-    return not names.isdisjoint(edition.built.entries)
+    return not set(names).isdisjoint(edition.built.entries)
 
 
-def names_of(text: str, language: str) -> Set[str]:
+def names_of(text: str, language: str) -> tuple[str, ...]:
     """Return the names of a text's kernels; none for a text that cannot be read."""
     try:
-        return {kernel.name for kernel in parse(text, language=language)}
+        return tuple(kernel.name for kernel in parse(text, language=language))
     except KernelSourceError:
-        return set()
+        return ()

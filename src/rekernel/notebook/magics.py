@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,12 +13,12 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.display import display
 
 from rekernel.default import kernels
-from rekernel.errors import KernelNotFoundError, KernelSourceError, RekernelError, RekernelWarning
+from rekernel.errors import RekernelError, RekernelWarning
 from rekernel.languages import languages
-from rekernel.live import Live
-from rekernel.notebook import arguments
-from rekernel.notebook.cells import Cells, names_of
-from rekernel.notebook.names import bind
+from rekernel.live import Edition, Live
+from rekernel.notebook import arguments, tables
+from rekernel.notebook.cells import Cells
+from rekernel.notebook.names import Names, Outside
 from rekernel.notebook.status import Status, took
 from rekernel.values import ReloadEvent
 
@@ -34,26 +34,70 @@ class KernelMagics(Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.cells = Cells()
+        self.names = Names(shell.user_ns)
 
     @cell_magic
     def kernel(self, line: str, cell: str) -> None:
         """Load the cell."""
         asked, language = self._read(line, cell)
         kernel_id = asked.kernel_id or self.cells.kernel_id(cell, language)
-        options = {**self._no_longer_given(kernel_id, asked.options), **asked.options}
-        names = self.shell.user_ns
+        expected = kernel_id or self.cells.expected(cell, language)
+        options = {**self._no_longer_given(expected, asked.options), **asked.options}
+        old = _edition(expected)
         with _told() as (events, warned), _usage():
-            before = _number(kernel_id)
             module = kernels.load(
-                cell, kernel_id, language=language, namespace=names,
+                cell, kernel_id, language=language, namespace=Outside(self.shell.user_ns, expected),
                 first_line=self.cells.first_line(cell), **asked.load, **options,
             )  # fmt: skip
         live = kernels._lives[module.__name__]
-        edition = live.current
-        notes = self.cells.note(live.kernel_id, asked.kernel_id is None, set(asked.options), self.shell.execution_count)
-        notes += bind(live, edition.built.entries, names)
-        if not asked.quiet:
-            display(_status(live, before, events, (*notes, *warned)))
+        run = self.shell.execution_count
+        notes = [*self.cells.note(live.kernel_id, asked.kernel_id is None, set(asked.options), run), *warned]
+        notes += self.names.bind(live, {} if old is None else old.built.names)
+        if not asked.quiet or notes:
+            display(status_of(live, events, notes))
+
+    @line_magic
+    def kernels(self, line: str) -> None:
+        """Show all kernels: version, calls, time of a call, build time, whether the build came from the cache.
+
+        ``%kernels heat paint`` shows these ids only.
+        """
+        wanted = arguments.words(line)
+        for name in wanted:
+            kernels[name]  # an unknown one raises
+        display(tables.kernels([live for name, live in list(kernels._lives.items()) if not wanted or name in wanted]))
+
+    @line_magic
+    def kernel_rollback(self, line: str) -> None:
+        """Go back: ``%kernel_rollback [id] [version]``.
+
+        The content of the version before, or of the one named, serves again, in every handle that anybody holds, as a
+        new version. Without an id: the id loaded last. The text of the cell stays as it is.
+        """
+        kernel_id, version = self._id_and_version(line)
+        old = kernels.get(kernel_id)
+        old = None if old is None else _edition(old.__name__)
+        with _told() as (events, notes), _usage():
+            module = kernels.rollback(kernel_id, version)
+        live = kernels._lives[module.__name__]
+        self.names.bind(live, {} if old is None else old.built.names, kernels=False)
+        display(status_of(live, events, notes))
+
+    @line_magic
+    def kernel_history(self, line: str) -> None:
+        """Show the versions of an id, newest first: ``%kernel_history [id]``."""
+        kernel_id, _ = self._id_and_version(line)
+        display(tables.history(kernels.history(kernel_id)))
+
+    @line_magic
+    def kernel_diff(self, line: str) -> None:
+        """Show what changed in the text since a version, or since the one before: ``%kernel_diff [id] [version]``."""
+        kernel_id, version = self._id_and_version(line)
+        display(tables.diff(kernels.info(kernel_id), version))
+
+    def _id_and_version(self, line: str) -> tuple[str | None, int | None]:
+        with _usage():
+            return arguments.id_and_version(line, set(kernels))
 
     def _read(self, line: str, cell: str) -> tuple[arguments.Asked, str]:
         """Return what the first line asks for, and the language of the text."""
@@ -80,9 +124,9 @@ class KernelMagics(Magics):
         return {name: None for name in sorted(gone) if options.get(name) is not None}
 
 
-def _number(kernel_id: str | None) -> int | None:
+def _edition(kernel_id: str | None) -> Edition | None:
     live = kernels._lives.get(kernel_id or "")
-    return None if live is None or live.current is None else live.current.number
+    return None if live is None else live.current
 
 
 @contextmanager
@@ -116,7 +160,8 @@ def _told() -> Iterator[tuple[list[ReloadEvent], list[str]]]:
                 warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def _status(live: Live, before: int | None, events: list[ReloadEvent], notes: tuple[str, ...]) -> Status:
+def status_of(live: Live, events: Sequence[ReloadEvent], notes: Sequence[str]) -> Status:
+    """Return what is shown of an id after a load or a rollback that these events tell of."""
     edition = live.current
     assert edition is not None
     built = edition.built

@@ -1,39 +1,100 @@
-"""The user's names: kernels go in, and what stood there before is never lost in silence."""
+"""The notebook's names: what a text defines comes in, and what the user has there is not lost in silence."""
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType, ModuleType
 from typing import Any
 
+from rekernel import publishing
 from rekernel.handle import KernelHandle
 from rekernel.live import Live
 
-__all__ = ["bind"]
+__all__ = ["Names", "Outside"]
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 40
+_NOTHING: Any = object()
 
 
-def bind(live: Live, names: Iterable[str], namespace: dict[str, Any]) -> tuple[str, ...]:
-    """Put the handles of an id's kernels into a namespace; return one line for each name that meant something else."""
-    said = []
-    for name in names:
-        handle, before = live.handle(name), namespace.get(name)
-        if before is handle:
-            continue
-        if name in namespace:
-            said.append(f"{name} was {_told(before)}; now it is the kernel {live.kernel_id}.{name}")
-        namespace[name] = handle
-    return tuple(said)
+@dataclass
+class Names:
+    """The names of one notebook, ``shell.user_ns``, and what has been said about them."""
+
+    user: dict[str, Any]
+    said: set[tuple[str, str]] = field(default_factory=set)
+
+    def bind(self, live: Live, before: Mapping[str, Any] = MappingProxyType({}), kernels: bool = True) -> list[str]:
+        """Bring in what the live version of an id defines; return one line for each name that meant something else.
+
+        A kernel takes its name. Everything else (fields, constants, functions) takes a name that is free, or that still
+        has the value which the version `before` had; what the user has put there stays. Without `kernels`, neither
+        do kernels take a name from the user.
+        """
+        edition, notes, kept = live.current, [], []
+        assert edition is not None
+        for name in edition.built.entries:
+            handle, old = live.handle(name), self.user.get(name, _NOTHING)
+            if old is handle or (old is not _NOTHING and not kernels):
+                continue
+            if old is not _NOTHING:
+                notes.append(f"{name} was {told(old)}; now it is the kernel {live.kernel_id}.{name}")
+            self.user[name] = handle
+        for name, value in edition.built.names.items():
+            if name.startswith("_") or isinstance(value, ModuleType):
+                continue
+            old = self.user.get(name, _NOTHING)
+            if old is _NOTHING or old is before.get(name, _NOTHING):
+                self.user[name] = value
+            elif old is not value and (live.kernel_id, name) not in self.said:
+                self.said.add((live.kernel_id, name))
+                kept.append(name)
+        if kept:
+            own = ", ".join(f"rekernel.kernels[{live.kernel_id!r}].{name}" for name in kept)
+            notes.append(f"{', '.join(kept)} in the notebook {'stay' if kept[1:] else 'stays'} as before; the text's own: {own}")
+        return notes
 
 
-def _told(value: Any) -> str:
+class Outside(Mapping[str, Any]):
+    """The notebook's names without the kernels and functions of one id.
+
+    Its text defines them itself: one that is used and defined no more has left the text, and is to be missed.
+    """
+
+    def __init__(self, user: Mapping[str, Any], kernel_id: str | None) -> None:
+        self.user = user
+        self.kernel_id = kernel_id
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.user[name]
+        if isinstance(value, KernelHandle):
+            owner = value._live
+        else:
+            found = publishing.owner(value) if callable(value) else None
+            owner = None if found is None else found[0]
+        if owner is not None and owner.kernel_id == self.kernel_id and owner.token == "default":
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.user)
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+def told(value: Any) -> str:
+    """Return what a value is, in a few words."""
     if isinstance(value, KernelHandle):
         pinned = f" v{value._pin.number}, pinned" if value._pin is not None else ""
         return f"the kernel {value.kernel_id}.{value.__name__}{pinned}"
-    shape = getattr(value, "shape", None)
-    kind = type(value).__name__
+    kind, shape = type(value).__name__, getattr(value, "shape", None)
+    a = "an" if kind[0] in "aeiou" else "a"
     if isinstance(shape, tuple) and shape:
-        return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} of shape {shape}"
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}, {_short.repr(value)}"
+        return f"{a} {kind} of shape {shape}"
+    try:
+        return f"{a} {kind}, {_short.repr(value)}"
+    except Exception:  # a repr of the user's that fails
+        return f"{a} {kind}"

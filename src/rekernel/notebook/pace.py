@@ -1,4 +1,4 @@
-"""When a view steps, draws and sends: the arithmetic of its clock, and who looks at it. Pure: times come from outside."""
+"""When a view steps, draws and sends, and who looks at it. Pure: times come from outside."""
 
 from __future__ import annotations
 

@@ -65,14 +65,14 @@ def shape_of(field: Any) -> tuple[int, ...]:
 
 
 def picture(field: Any, limits: Limits, colours: Table) -> Picture:
-    """Return a field in colour: `limits` are the values of the first and the last one, or None for its extremes.
+    r"""Return a field in colour: `limits` are the values of the first and the last one, or None for its extremes.
 
     An image of shape (rows, columns, 3 or 4) is shown as it is: ``uint8``, or floats from 0 to 1 (or `limits`).
 
     >>> from rekernel.colours import chosen
     >>> made = picture(np.arange(6.0).reshape(2, 3), None, chosen("grey"))
     >>> made.png[:4], made.shape, made.limits
-    (b'\\x89PNG', (2, 3), (0.0, 5.0))
+    (b'\x89PNG', (2, 3), (0.0, 5.0))
     """
     values = values_of(field)
     if values.ndim == 3:

@@ -9,22 +9,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import signal
-import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType, TracebackType
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rekernel import colours as colour_maps
-from rekernel.errors import RekernelError, ToolchainError
 from rekernel.frames import rendered
-from rekernel.handle import KernelHandle
+from rekernel.notebook.host import interruptible, page_for, register, running_loop, soon
 from rekernel.notebook.pace import Pace, Watchers
-from rekernel.notebook.pictures import Picture, picture, shape_of
-from rekernel.notebook.used import Function, kernels_used, newest, record_of
+from rekernel.notebook.pictures import Picture, picture
+from rekernel.notebook.used import Function, kernels_used, newest
 from rekernel.notebook.versions import shown_versions
 from rekernel.values import ReloadEvent
 
@@ -46,7 +42,7 @@ class FieldView:
     def __init__(
         self, field: Any, step: Function | None = None, *, kernels: Sequence[Target] | None = None,
         limits: tuple[float, float] | None = None, colours: Any = "ember", size: int = 512,
-        speed: float | None = None, fps: float = 30, play: bool = False, make_page: Callable[..., Any] | None = None,
+        speed: float | None = None, fps: float = 30, play: bool = False,
     ) -> None:  # fmt: skip
         self.limits = limits
         """The values of the first and the last colour, or None for the field's extremes."""
@@ -63,16 +59,16 @@ class FieldView:
         self._load_errors: dict[str, BaseException] = {}
         self._frame, self._drawn_at = 0, -1
         self._task: asyncio.Task[None] | None = None
-        self._loop = _running_loop()
+        self._loop = running_loop()
         self._listening: dict[KernelLoader, Callable[[], None]] = {}
         self._picture = self._draw()
         self._undo = contextlib.ExitStack()
         weakref.finalize(self, self._undo.close).atexit = False
         self._listen()
-        self._page = _page(make_page, weakref.WeakMethod(self._heard), self._loop)
+        self._page = page_for(weakref.WeakMethod(self._heard), self._loop)
         self._undo.callback(self._page.close)
         self._send()
-        _register(self, self._undo)
+        register(self, self._undo)
         if play:
             self.play()
 
@@ -158,7 +154,8 @@ class FieldView:
         rows = " x ".join(map(str, self._picture.shape))
         used = ", ".join(f"{name} v{loader.info(name).version}" for loader, name in self._targets() if name in loader)
         state = "closed" if self._closed else "playing" if self._playing else "paused"
-        parts = [f"view of {rows}", f"{self.steps:,} step{'' if self.steps == 1 else 's'}", state, *filter(None, [used])]
+        steps = f"{self.steps:,} step{'' if self.steps == 1 else 's'}"
+        parts = [f"view of {rows}", steps, state, *filter(None, [used])]
         hint = "" if self._loop is not None else "; a notebook shows it live, here: advance(steps), png()"
         return f"<{', '.join(parts)}{hint}>"
 
@@ -239,7 +236,7 @@ class FieldView:
             return None
         end = now + SLICE
         try:
-            with _interruptible():
+            with interruptible():
                 step = self._step()
                 while step is not None and pace.step_due(now):
                     step()
@@ -282,7 +279,7 @@ class FieldView:
         for loader, _ in self._targets():
             if loader not in self._listening:
                 heard, loop = weakref.WeakMethod(self._reloaded), self._loop
-                remove = loader.on_reload(lambda event, heard=heard, loop=loop: _soon(loop, heard, event))  # type: ignore[misc]
+                remove = loader.on_reload(lambda event, heard=heard, loop=loop: soon(loop, heard, event))  # type: ignore[misc]
                 self._listening[loader] = remove
                 self._undo.callback(remove)
 
@@ -331,7 +328,7 @@ class FieldView:
                 self.pause()
             elif does == "step":
                 self._playing = False
-                with _interruptible():
+                with interruptible():
                     self.advance()
             elif does == "speed":
                 self.speed = message["speed"] or None
@@ -344,96 +341,6 @@ class FieldView:
         self._wake()
 
 
-def view(
-    field: Any, step: Function | None = None, *,
-    kernel: str | ModuleType | KernelHandle | Sequence[Any] | None = None, loader: KernelLoader | None = None,
-    limits: tuple[float, float] | None = None, colours: Any = "ember", size: int = 512, speed: float | None = None,
-    fps: float = 30, play: bool = False,
-) -> FieldView:  # fmt: skip
-    """Show a field as a live picture in a notebook, which steps while you edit the kernels.
-
-    `field`: a two-dimensional array of NumPy or CuPy, a Taichi field or ndarray, or a function that returns one (so
-    that two buffers can be swapped); an array of shape (rows, columns, 3) is shown as an image. Row 0 is on top.
-    `step`: a function without arguments that does one step, in the kernel's thread between the cells. Defining a
-    function of the same name again replaces it.
-
-    `kernel`: the ids, modules or handles whose versions are listed; without it, those that `step` and `field` use.
-    `loader`: where ids are looked up, `rekernel.kernels` if not given. `limits`: the values of the first and the
-    last colour; without them the extremes of each picture. `colours`: ``ember``, ``balance``, ``grey``, a table of
-    RGB rows, or a colour map of Matplotlib; NaN and infinities are green. `size`: the longer side on the page, in
-    pixels. `speed`: steps a second at most; `fps`: pictures a second at most. `play=True` starts at once.
-
-    A step that raises pauses the picture and shows the error; the next good load goes on by itself. Raises
-    ToolchainError where ``rekernel[notebook]`` is not installed, ValueError or TypeError for a field that is no
-    picture.
-
-    >>> import numpy as np
-    >>> a = np.zeros((64, 64))
-    >>> def step():
-    ...     a[32, 32] += 1
-    >>> w = view(a, step)  # in a notebook, as the last line of a cell: w
-    >>> w.advance(3)
-    >>> w
-    <view of 64 x 64, 3 steps, paused; a notebook shows it live, here: advance(steps), png()>
-    >>> w.close()
-    """
-    if step is not None and not callable(step):
-        raise TypeError(f"step is a function without arguments; got {type(step).__name__}")
-    for name, value in (("size", size), ("fps", fps), ("speed", speed)):
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} is a number above 0; got {value!r}")
-    return FieldView(
-        field, step, kernels=_named(kernel, loader), limits=limits, colours=colours, size=size, speed=speed, fps=fps,
-        play=play,
-    )  # fmt: skip
-
-
-def _named(kernel: Any, loader: KernelLoader | None) -> list[Target] | None:
-    """What the user names, as loaders and ids."""
-    if kernel is None:
-        return None
-    named: list[Target] = []
-    for one in kernel if isinstance(kernel, list | tuple) else [kernel]:
-        live = record_of(one)
-        if isinstance(one, str):
-            if loader is None:
-                from rekernel.default import kernels as loader
-            loader[one]  # an unknown id is the user's mistake now, not a picture without versions later
-            named.append((loader, one))
-        elif live is not None and (its := live.loader()) is not None:
-            named.append((its, live.kernel_id))
-        else:
-            raise TypeError(f"kernel is an id, or a module or kernel that a loader gave out; got {type(one).__name__}")
-    return named
-
-
-def _page(make: Callable[..., Any] | None, heard: weakref.WeakMethod[Any], loop: Any) -> Any:
-    """The page's side. What it says comes on any thread (a subshell, in JupyterLab) and is heard on the loop's."""
-    if make is None:
-        try:
-            from rekernel.notebook.page import Page as make
-        except ImportError as error:
-            raise ToolchainError(
-                f"a view needs anywidget, which cannot be imported ({error}): pip install \"rekernel[notebook]\""
-                "\nto see what is there: python -m rekernel doctor"
-            ) from error
-    return make(lambda message: _soon(loop, heard, message))
-
-
-def _soon(loop: asyncio.AbstractEventLoop | None, method: weakref.WeakMethod[Any], *arguments: Any) -> None:
-    """Call a method of an object that may be gone, on the thread of the loop."""
-
-    def call() -> None:
-        bound = method()
-        if bound is not None:
-            bound(*arguments)
-
-    if loop is None:
-        call()
-    elif not loop.is_closed():
-        loop.call_soon_threadsafe(call)
-
-
 async def _play(of: weakref.ref[FieldView]) -> None:
     """Slice after slice, for as long as the view is there; between them the kernel does what else is to do."""
     while (seen := of()) is not None:
@@ -442,26 +349,6 @@ async def _play(of: weakref.ref[FieldView]) -> None:
         if pause is None:
             return
         await asyncio.sleep(pause)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let the interrupt button end a step that hangs: between cells, a kernel ignores it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _outside(traceback: TracebackType | None) -> TracebackType | None:
@@ -476,41 +363,3 @@ def _block(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return "\n".join(rendered(error))
-
-
-_of_cells: dict[str, tuple[str, list[weakref.ref[FieldView]]]] = {}
-"""For each cell: the request that ran it last, and the views which that made."""
-
-
-def _register(made: FieldView, undo: contextlib.ExitStack) -> None:
-    """Close what earlier runs of this cell made, and tell the view of cells that are run."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None:
-        return
-    after = weakref.WeakMethod(made._after_cell)
-
-    def told(*_: Any) -> None:
-        bound = after()
-        if bound is not None:
-            bound()
-
-    shell.events.register("post_run_cell", told)
-    undo.callback(_forget, shell, told)
-    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
-    cell = parent.get("metadata", {}).get("cellId")
-    if cell is None:
-        return
-    request = parent["header"]["msg_id"]
-    last, views = _of_cells.get(cell, (request, []))
-    if last != request:
-        for old in views:
-            if (one := old()) is not None:
-                one.close()
-        views = []
-    _of_cells[cell] = (request, [*views, weakref.ref(made)])
-
-
-def _forget(shell: Any, told: Callable[..., None]) -> None:
-    with contextlib.suppress(ValueError):
-        shell.events.unregister("post_run_cell", told)

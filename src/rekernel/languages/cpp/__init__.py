@@ -80,7 +80,12 @@ class CompiledText:
         if private.headers is None or private.relative_to not in (None, os.getcwd()):
             return False
         rows = private.headers["headers"]
-        return (not rows["user"] and not rows["directories"]) or headers.valid(private.headers) is None
+        if not rows["user"] and not rows["directories"]:
+            return True
+        if headers.valid(private.headers) is not None:
+            return False
+        private.headers = headers.settled(private.headers)
+        return True
 
     def reusable(self, built: Built, live: Built) -> bool:
         """Whether a kept version is what its text would be compiled to now."""

@@ -78,6 +78,7 @@ def build(request: Request) -> Built:
     """Make a version: its library is loaded, nobody sees it yet."""
     from rekernel.jit.loading import load
     from rekernel.languages import Built
+    from rekernel.values import MachineCode
 
     source, text = request.source, text_of(request.source)
     chosen = options.settings(source.options, text)
@@ -103,6 +104,7 @@ def build(request: Request) -> Built:
         entries=entries_of(found, functions, one_of), kernels=tuple(one.kernel for one in found), names={},
         skipped=dict(kept["skipped"]), warnings=warning_lines(artefact.warnings, source), notes=tuple(kept["notes"]),
         from_cache=artefact.from_cache, rebuilt_because=artefact.rebuilt_because, private=private,
+        machine=lambda: (MachineCode("elf", artefact.data),),
     )  # fmt: skip
 
 
@@ -129,6 +131,7 @@ def order_of(request: Request, text: str, chosen: options.Settings, place: str |
         fields=(("cpp", SCHEMA), ("our headers", unit.header_digest()), ("reader", _reader_version())),
         flags=("-idirafter", include, *checked),
         ours=unit.own_headers(), quote_dir=quote_dir, debug=chosen.debug, debug_dir=debug_dir,
+        subject=("cpp", request.kernel_id),
     )  # fmt: skip
     return order, name
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rekernel import underway
 from rekernel.cuda import cubins, modules, nvrtc
 from rekernel.errors import JitError
 from rekernel.languages.cpp.building import beside_file, entries_of, relative_to, text_of, warning_lines, watched
@@ -54,6 +55,7 @@ class Private:
 def build(request: Request) -> Built:
     """Make a version: it is compiled, and loaded on a device when it is first called there."""
     from rekernel.languages import Built, Request
+    from rekernel.values import MachineCode
 
     source, text = request.source, text_of(request.source)
     chosen = options.settings(source.options, text)
@@ -62,7 +64,7 @@ def build(request: Request) -> Built:
     directory = beside_file(source, text, _QUOTED)
     order = cubins.Order(
         text, arch, options=chosen.flags, headers=unit.headers(), before=(unit.HEADER,),
-        include_dirs=chosen.include_dirs, directory=directory, name=UNIT,
+        include_dirs=chosen.include_dirs, directory=directory, name=UNIT, subject=("cuda", request.kernel_id),
         fields=(("cuda", SCHEMA), ("reader", _reader_version())),
     )  # fmt: skip
     artefact = _obtain(request, objcache, order, text)
@@ -70,10 +72,14 @@ def build(request: Request) -> Built:
     found = [from_json(row, text) for row in kept["entries"]]
 
     alone = Request(source, request.draft, request.kernel_id, request.number)  # without what keeps the version before
+    work = underway.current()
 
     def image(other: str) -> bytes:
         """Return the code for an architecture: a process may have devices of several."""
-        return artefact.data if other == arch else _obtain(alone, objcache, replace(order, arch=other), text).data
+        if other == arch:
+            return artefact.data
+        with underway.doing(work):
+            return _obtain(alone, objcache, replace(order, arch=other), text).data
 
     def architecture(of_device: int) -> str:
         return chosen.arch or nvrtc.architecture(of_device, cubins.about(objcache))
@@ -87,6 +93,7 @@ def build(request: Request) -> Built:
         names={name: one for name, one in variables.items() if name not in entries},
         skipped=dict(kept["skipped"]), warnings=warning_lines(artefact.warnings, source), notes=tuple(kept["notes"]),
         from_cache=artefact.from_cache, rebuilt_because=artefact.rebuilt_because,
+        machine=lambda: (MachineCode("ptx" if arch.startswith("compute") else "cubin", artefact.data),),
         private=Private(
             watched(kept.get("headers")), text, artefact.command, artefact.key, found, arch,
             relative_to(chosen.relative, directory, source),

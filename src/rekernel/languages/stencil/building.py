@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rekernel import freezing
 from rekernel.errors import JitError
 from rekernel.languages import Built, Request
 from rekernel.languages.pyrun import Execution, source_error
 from rekernel.languages.stencil import options, reading
 from rekernel.languages.stencil.entries import Entry, StencilVersion
 from rekernel.languages.stencil.package import given, is_config, symbols_of
+from rekernel.values import MachineCode
 
 __all__ = ["ahead", "build", "export"]
 
@@ -48,7 +50,8 @@ def build(request: Request) -> Built:
             version.entries[name] = Entry(version, name, found, bound[name], config)
     for name, entry in version.entries.items():
         entry.adopt(previous.entries.get(name) if previous is not None else None)
-    ahead(version, previous, request.check, everything=request.ahead or settings.eager)
+    # Frozen, a version comes whole out of the cache or not at all.
+    ahead(version, previous, request.check, everything=request.ahead or settings.eager or freezing.is_frozen())
     built = [entry.wrapper for entry in version.entries.values() if entry.wrapper is not None]
     return Built(
         entries={name: entry.handle for name, entry in version.entries.items()},
@@ -60,7 +63,9 @@ def build(request: Request) -> Built:
         warnings=tuple(execution.warnings),
         notes=tuple(notes),
         from_cache=bool(built) and all(wrapper.from_cache for wrapper in built),
+        rebuilt_because=next((wrapper.rebuilt_because for wrapper in built if wrapper.rebuilt_because), None),
         code=lambda: _code(version.entries.values()),
+        machine=lambda: _machine(version.entries.values()),
         private=version,
     )
 
@@ -115,6 +120,12 @@ def _own(execution: Execution, tree: ast.Module) -> dict[str, Any]:
 def _code(entries: Iterable[Entry]) -> str:
     """Return the code of the kernels that have been generated."""
     return "\n".join(entry.generated.value.code for entry in entries if entry.generated is not None)
+
+
+def _machine(entries: Iterable[Entry]) -> tuple[MachineCode, ...]:
+    """Return the code of the kernels that have been built."""
+    found = {one.name: getattr(one.wrapper, "_details", {}).get("machine") for one in entries}
+    return tuple(MachineCode(*code, title=name) for name, code in found.items() if code is not None)
 
 
 def _line_in_decorated(error: BaseException, tree: ast.Module) -> int | None:

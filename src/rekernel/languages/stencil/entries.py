@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from rekernel import _native
+from rekernel import _native, underway
 from rekernel.errors import KernelSourceError, ToolchainError
 from rekernel.jit.base import KernelWrapper, no_jit
 from rekernel.kernel import Kernel
@@ -35,6 +35,8 @@ class StencilVersion:
     jit: Any
     """The loader's."""
     entries: dict[str, Entry] = field(default_factory=dict)
+    work: underway.Work | None = field(default_factory=underway.current)
+    """Whose version it is, for what is built later."""
     failed: Callable[..., Any] | None = None
     """Answers a call whose kernel cannot be built, where the loader rolls back by itself."""
 
@@ -92,7 +94,8 @@ class Entry:
                 try:
                     if wrapper is None or code != made.value.code:
                         # Only pystencils' own object knows on which grid a GPU kernel is launched.
-                        wrapper = made.jit.compile(made.value if made.kernel.target.is_cpu() else made.kernel)
+                        with underway.doing(self.version.work):
+                            wrapper = made.jit.compile(made.value if made.kernel.target.is_cpu() else made.kernel)
                 except KernelSourceError as error:
                     raise self._refused(error, made) from error
                 self._take(wrapper)

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rekernel import underway
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
 from rekernel.languages import Built, Draft, Request, plain, pyrun, pytext
@@ -67,7 +68,8 @@ class TaichiLanguage:
         """See `Language.build`."""
         from rekernel.languages.taichi import making
 
-        return making.build(request)
+        with underway.compiling("", self.name, making.ANEW, advice=making.ADVICE):
+            return making.build(request)
 
     def commit(self, built: Built, previous: Built | None) -> None:
         """See `Language.commit`: instances of the old classes go on as instances of the new ones."""

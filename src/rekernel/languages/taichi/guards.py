@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rekernel import _native
+from rekernel import _native, underway
 from rekernel.errors import ArgumentTypeError, KernelSourceError
 from rekernel.forked import is_inherited
 from rekernel.languages.taichi import helpers, signature
 from rekernel.languages.taichi.failure import source_error
 from rekernel.languages.taichi.package import LOCK, Package
+from rekernel.why import Reason
 
 if TYPE_CHECKING:
     from rekernel.languages.taichi.version import TaichiVersion
@@ -28,6 +29,8 @@ _ATOMIC = {
     "expr_atomic_bit_xor": True, "expr_atomic_mul": False, "expr_atomic_min": False, "expr_atomic_max": False,
 }  # fmt: skip
 _NOTHING = object()
+_KIND = Reason("arguments", "it was not called with arguments of this kind before")
+_ADVICE = "call it with such arguments before rekernel.freeze()"
 
 
 def guard_kernel(version: TaichiVersion, kernel: Any, functions: Mapping[str, ast.FunctionDef]) -> Any:
@@ -71,6 +74,8 @@ def _guarded_class(package: Package) -> type:
                 return base.materialize(self, *args, **kwargs)
             version: TaichiVersion = self._rekernel_guard.owner
             title = f"{version.text.kernel_id}.{self.func.__name__}"
+            with underway.doing(version.work):
+                underway.refuse(self.func.__name__, "taichi", _KIND, advice=_ADVICE)
             version.execution.show_source()
             with helpers.as_loaded(version.helpers, title), checked_stores(package):
                 return base.materialize(self, *args, **kwargs)

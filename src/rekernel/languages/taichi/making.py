@@ -17,6 +17,12 @@ from rekernel.languages.taichi.package import LOCK, Package, choose, kernels_of,
 from rekernel.languages.taichi.precheck import precheck
 from rekernel.languages.taichi.version import TaichiVersion
 from rekernel.locks import heard
+from rekernel.why import Reason
+
+
+ANEW = Reason("unit", "Taichi compiles each new version")
+"""Why: Taichi cannot tell beforehand what its own cache has."""
+ADVICE = "load it, and call it with every kind of argument, before rekernel.freeze()"
 
 
 def build(request: Request, *, tree: ast.Module | None = None, survivor: TaichiVersion | None = None) -> Built:

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rekernel import underway
 from rekernel.languages import Built, Request, pytext
 from rekernel.languages.taichi import helpers, instances, kinds, signature, written
 from rekernel.languages.taichi.execute import Execution
@@ -21,6 +22,7 @@ class TaichiVersion:
 
     def __init__(self, request: Request, found: Package, execution: Execution, tree: ast.Module) -> None:
         self.request = request
+        self.work = underway.current()
         self.package = found
         self.execution = execution
         self.tree = tree
@@ -96,7 +98,8 @@ class TaichiVersion:
                     "ti.reset has ended; make it again and load the text again"
                 )
             request = dataclasses.replace(request, borrowed=borrowed, previous=None, check=False)
-            built = making.build(request, tree=self.tree, survivor=self)
+            with underway.doing(self.work):
+                built = making.build(request, tree=self.tree, survivor=self)
             version: TaichiVersion = built.private
             version.on_failure, version.on_renewal = self.on_failure, self.on_renewal
             self.successor = built
