@@ -11,7 +11,6 @@ from sphinx.domains.python import PyXRefRole
 from sphinx.environment import BuildEnvironment
 
 import rekernel
-import rekernel.jit
 
 project = "rekernel"
 version = release = rekernel.__version__
@@ -26,6 +25,7 @@ html_theme = "furo"
 html_title = f"rekernel {version}"
 html_static_path = ["_static"]
 html_css_files = ["rekernel.css"]
+html_js_files = ["copy.js"]
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "friendly"
@@ -34,27 +34,25 @@ pygments_dark_style = "github-dark"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
+autoclass_content = "both"
 python_maximum_signature_line_length = 88
 default_role = "name"
 nitpicky = True
 
 
 def to_our_name(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Element) -> Any:
-    """Link what a docstring or an annotation names: to the page of a public name of ours, else show it as it is.
+    """Link a class that a docstring or an annotation names, else show the name as it is.
 
-    Annotations name a class by the file that it lives in, which is no part of the documentation; and what is not ours,
-    such as NumPy's, has no page here. A reference that a page itself makes is left to Sphinx, and has to exist.
+    Annotations name a class by the file that it lives in, or by its bare name; the reference has it under another.
+    What is not ours, such as NumPy's, has no page here. What a page refers to is left to Sphinx: it has to exist.
     """
     if node.get("refdomain") != "py":
         return None
     name = node["reftarget"].rpartition(".")[2]
-    module = "rekernel" if name in rekernel.__all__ else "rekernel.jit" if name in rekernel.jit.__all__ else ""
-    if module and (name != node["reftarget"] or not node.get("py:class")):
-        domain = env.domains["py"]
-        found = domain.resolve_xref(env, node["refdoc"], app.builder, "obj", f"{module}.{name}", node, shown)
-        if found is not None:
-            return found
+    found = [full for full in env.domains["py"].objects if full.endswith(f".{name}")] if name[:1].isupper() else []
+    if len(found) == 1:
+        return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", found[0], node, shown)
     return shown if node["refdoc"].startswith("reference/") else None
 
 

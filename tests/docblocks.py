@@ -92,14 +92,19 @@ class Session:
         if any(block.kind == "cell" and block.told("not run") is None for block in self.found):
             from IPython.core.interactiveshell import InteractiveShell
 
-            self.shell = InteractiveShell.instance(user_ns=sys.modules["__main__"].__dict__)
+            self.shell = InteractiveShell.instance(user_ns=sys.modules["__main__"].__dict__, colors="NoColor")
+            self.shell.showtraceback = lambda *_, **__: None  # we tell of errors ourselves
 
     def run(self) -> None:
         """Run all that can be run here; raise for the first that is not as the document says."""
+        skipped = False
         for block in self.found:
             reason = block.told("not run")
             if reason is None and block.kind == "gpu" and not self.gpu:
                 reason = "needs an NVIDIA GPU"
+            if block.kind == "output" and skipped:
+                continue
+            skipped = reason is not None
             if reason is not None:
                 print(f"{self.path.name}:{block.line}: skipped: {reason}")
             elif block.kind == "file":
@@ -144,7 +149,9 @@ class Session:
         if wanted is not None:
             assert error is not None, f"{self.path}:{block.line}: raised nothing, and not {wanted}"
             assert type(error).__name__ == wanted, f"{self.path}:{block.line}: raised {error!r}, not {wanted}"
-            self.printed += "".join(traceback.format_exception_only(error))
+            raised_text = "".join(traceback.format_exception_only(error))
+            # IPython has printed the error itself, in colours.
+            self.printed = raised_text if self.shell is not None else self.printed + raised_text
 
     def compare(self, block: Block) -> None:
         """Compare what the block before has printed with what the document says."""

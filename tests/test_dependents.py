@@ -10,6 +10,7 @@ import pytest
 import rekernel
 import toy as toys
 from rekernel import KernelLoader, KernelNotFoundError, KernelRemovedError, KernelSourceError
+from rekernel.namespace import View
 from toy import Toy
 
 toy = pytest.fixture(toys.fresh_toy)
@@ -186,6 +187,14 @@ def test_the_error_of_a_dependent_names_the_dependent_and_is_parked_at_the_loade
 def test_the_error_of_a_dependent_says_what_keeps_running(chain: KernelLoader) -> None:
     with pytest.raises(KernelSourceError, match=r"\nc v1 keeps running\.$"):
         chain.load("base(x) = 50 * x", "a")
+
+
+def test_what_a_helper_does_not_have_is_said_with_what_it_has() -> None:
+    helper = View(scale=2.0, shifted=abs)
+    assert helper.scale == 2.0
+    assert not hasattr(helper, "shift")
+    with pytest.raises(AttributeError, match=r"^the helper has no 'shift'; its names: scale, shifted$"):
+        helper.shift  # noqa: B018 - to look is to ask
 
 
 def test_nobody_ever_sees_a_new_helper_beside_an_old_dependent(chain: KernelLoader) -> None:

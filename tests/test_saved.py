@@ -91,7 +91,7 @@ def test_values_are_not_saved_but_asked_for_all_at_once(loader: KernelLoader, fi
     loader.load("step(x) = k * x", "a", namespace={"k": 2})
     loader.load("step(x) = j * x", "b", namespace={"j": 2})
     loader.save(file)
-    with pytest.raises(KernelNotFoundError, match=r"take j, k from a namespace; pass namespace= with them"):
+    with pytest.raises(KernelNotFoundError, match=r"from a namespace: 'a' takes k; 'b' takes j; pass namespace= with them"):
         KernelLoader.load_saved(file, namespace={"other": 1})
     assert KernelLoader.load_saved(file, namespace={"k": 5, "j": 1})["a"].step(1) == 5
 

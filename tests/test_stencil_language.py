@@ -218,6 +218,12 @@ def test_marks_in_comments_and_texts_do_not_count(text: str) -> None:
         detect(text)
 
 
+@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff"])
+def test_a_text_with_nothing_in_it_is_told_to_be_empty(text: str) -> None:
+    with pytest.raises(ValueError, match="nothing is in it; pass language="):
+        detect(text)
+
+
 @pytest.mark.parametrize(
     ("text", "kernel_id"),
     [

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from rekernel.commands import CommandError, Parser, tell
+from rekernel.commands import CommandError, Parser, only_json, plain_warnings, tell
 
 __all__ = ["main"]
 
-_SUBCOMMANDS = ("demo",)
+_SUBCOMMANDS = ("demo", "watch", "build", "cache", "doctor", "bench", "stubs")
 """Files of `rekernel.commands`, in the order of the help."""
 
 
@@ -54,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help(sys.stderr)
             return 2
         prog, as_json = arguments.prog, getattr(arguments, "json", False)
-        status: int = arguments.run(arguments)
+        with only_json() if as_json else nullcontext(), plain_warnings(prog):
+            status: int = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130  # what shells report for Ctrl-C; no traceback for what the user wanted

@@ -28,7 +28,8 @@ def info_of(live: Live, edition: Edition | None = None) -> KernelInfo:
     return KernelInfo(
         kernel_id=live.kernel_id, version=edition.number, language=source.language, source=source.text,
         filename=source.filename, options=source.options, kernels=built.kernels, skipped=built.skipped,
-        code=source.code if built.code is None else built.code(), machine=built.machine() if built.machine is not None else (), warnings=built.warnings,
+        code=source.code if built.code is None else built.code(),
+        machine=() if built.machine is None else built.machine(), warnings=built.warnings,
         notes=built.notes, error=live.error,
         build_seconds=edition.build_seconds, from_cache=built.from_cache, rebuilt_because=built.rebuilt_because,
         depends_on=tuple(sorted(h.kernel_id for h in edition.helpers)), history=history_of(live),

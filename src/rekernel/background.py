@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -46,9 +47,8 @@ class Background:
             )
         kernel_id = job.kernel_id
         assert kernel_id is not None
-        ticket = self.tickets[kernel_id] = self.tickets.get(kernel_id, 0) + 1
         job.ahead = True
-        job.still_wanted = lambda: self.tickets[kernel_id] == ticket
+        job.still_wanted = self.ticket(kernel_id)
         live = record(loader, kernel_id)
         if live.current is None:
             live.removed = "it is still being built in the background (loader.wait() waits for it)"
@@ -70,6 +70,11 @@ class Background:
         self.running[kernel_id] = Running(thread, done)
         thread.start()
         return live.module
+
+    def ticket(self, kernel_id: str) -> Callable[[], bool]:
+        """Overtake all that was started for an id, and return what tells whether this is still the last."""
+        mine = self.tickets[kernel_id] = self.tickets.get(kernel_id, 0) + 1
+        return lambda: self.tickets[kernel_id] == mine
 
     def overtake(self, kernel_id: str) -> None:
         """Something that is not in the background was started later: older background results are dropped."""

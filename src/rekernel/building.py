@@ -38,13 +38,14 @@ def run(loader: KernelLoader, job: Job) -> Live:
                     edition, kind = build(live, job, {}), "loaded"
                 planned = with_dependents(live, edition)
                 edition.build_seconds = time.perf_counter() - started
-                if job.still_wanted() and publishing.publish(planned):
+                if job.still_wanted() and job.ready() and publishing.publish(planned):
                     break
                 publishing.discard(planned)
     except (Exception, SystemExit) as error:
         if not job.still_wanted():
             return record(loader, kernel_id)
-        publishing.failed(loader, kernel_id, error)
+        if job.tells:
+            publishing.failed(loader, kernel_id, error)
         raise
     for one, made in planned.items():
         events.tell(one.loader(), _event(kind if one is live else "loaded", made))

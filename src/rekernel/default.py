@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from rekernel.jit.base import KernelWrapper
 
 kernels = KernelLoader(token="default")
-"""The process's default loader, for notebooks and the command line."""
+"""The process's default `KernelLoader`, for notebooks and the command line."""
 
 
 def info(x: ModuleType | KernelHandle | KernelWrapper) -> KernelInfo:
-    """Return all that rekernel knows about a module, a handle or a kernel that a JIT has compiled."""
+    """Return all that rekernel knows about a module, a handle or a kernel that a JIT has compiled.
+
+    TypeError for anything else.
+
+    >>> import rekernel
+    >>> m = rekernel.KernelLoader().load("double half(double x) { return x / 2; }")
+    >>> known = rekernel.info(m.half)
+    >>> known.kernel_id, known.version, known.language, str(known.kernels[0])
+    ('half', 1, 'cpp', 'half(x: float64) -> float64')
+    """
     if isinstance(x, KernelHandle):
         return info_of(x._live, x._pin)
     live = live_of(x)

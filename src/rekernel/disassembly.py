@@ -33,7 +33,9 @@ def disassemble(code: MachineCode) -> str:
 def _of_cpu(data: bytes) -> str:
     tool = shutil.which("objdump")
     if tool is None:
-        raise toolchain_error("assembly is made by objdump, which is not installed (Debian, Ubuntu: apt install binutils)")
+        raise toolchain_error(
+            "assembly is made by objdump, which is not installed (Debian, Ubuntu: apt install binutils)"
+        )
     x86 = data[18:20] in (b"\x3e\0", b"\x03\0")
     lines = ["--source", "--line-numbers"] if b".debug_line" in data else []
     words = ["--disassemble", "--demangle", "--no-show-raw-insn", "--section=.text", *lines]

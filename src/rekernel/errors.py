@@ -111,6 +111,11 @@ class KernelSourceError(RekernelError):
 
     The first line of ``str(error)`` names id, version, language, place and message; below it the user's
     own lines are shown. The version that ran before keeps running.
+
+    Attributes: ``message``; ``kernel_id``, ``version`` (the number that it would have had), ``language``; the place:
+    ``filename``, ``line``, ``column``, ``end_column`` and ``text``, each None if it is not known; ``source`` and
+    ``first_line``, what was loaded; ``diagnostics``, all messages, the first of which is shown; ``command`` and
+    ``output`` of the compiler; ``keeps``, the version that goes on, or None.
     """
 
     def __init__(
@@ -167,14 +172,17 @@ class KernelSourceError(RekernelError):
 
 
 class KernelNotFoundError(RekernelError, KeyError, ValueError):
-    """There is no kernel, id or version of that name."""
+    """There is no kernel, id or version of that name. The message lists those that there are."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the text
         return str(self.args[0]) if self.args else ""
 
 
 class KernelRemovedError(RekernelError, RuntimeError):
-    """A handle or module was used after its id, or its kernel, was removed."""
+    """A handle or module was used after its id, or its kernel, was removed. Loading the id again revives it.
+
+    Attributes: ``kernel_id``, ``version`` (the last one, or None) and ``how`` it was removed.
+    """
 
     def __init__(self, message: str, *, kernel_id: str, version: int | None, how: str) -> None:
         super().__init__(message)
@@ -194,11 +202,17 @@ class _ArgumentError(RekernelError):
 
 
 class ArgumentTypeError(_ArgumentError, TypeError):
-    """An argument is of the wrong kind: another dtype, a float for an integer, None."""
+    """An argument is of the wrong kind: another dtype, a float for an integer, None. Also a TypeError.
+
+    Attributes: ``argument`` (its name), ``expected`` and ``got``, each None if it is not known. Nothing was run.
+    """
 
 
 class ArgumentValueError(_ArgumentError, ValueError):
-    """An argument is of the right kind and cannot be used: out of range, read-only, wrong rank or layout."""
+    """An argument is of the right kind and cannot be used: out of range, read-only, wrong rank or layout.
+
+    Also a ValueError. Attributes as those of `ArgumentTypeError`. Nothing was run.
+    """
 
 
 class ToolchainError(RekernelError, RuntimeError):
@@ -210,7 +224,12 @@ class JitError(RekernelError):
 
 
 class FrozenError(RekernelError, RuntimeError):
-    """Something had to be compiled after ``rekernel.freeze()``. The version that ran goes on."""
+    """Something had to be compiled after ``rekernel.freeze()``. The version that ran goes on.
+
+    Attributes: ``kernel_id``, ``language``, ``version``; ``field``, the first field of the key that differs from the
+    nearest kernel in the cache, and ``reason``, the same in words; ``command``, what fills the cache, or None; ``key``;
+    ``keeps``.
+    """
 
     def __init__(
         self,

@@ -28,8 +28,9 @@ class Log(tuple[LogEvent, ...]):
         widths = [max((len(row[i]) for row in table), default=0) for i in range(4)]
         lines = []
         for row in table:
-            cells = [cell.rjust(w) if i == 3 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=False))]
-            lines.append("  ".join([" ", *cells, row[4]]).rstrip())
+            when, what, kernel, seconds, said = row
+            cells = [when.ljust(widths[0]), what.ljust(widths[1]), kernel.ljust(widths[2]), seconds.rjust(widths[3])]
+            lines.append("  ".join([" ", *cells, said]).rstrip())
         return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:

@@ -9,15 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rekernel.errors import FrozenError
+from rekernel.why import Reason
 
 if TYPE_CHECKING:
     from rekernel.source import Source
 
-__all__ = ["Freeze", "command", "error", "freeze", "is_frozen", "looking", "refused", "thaw"]
+__all__ = ["Freeze", "command", "error", "freeze", "is_frozen", "looked", "looking", "refused", "thaw"]
+
+
+_SUFFIXES = {"cpp": (".cpp", ".cc", ".cxx", ".hpp"), "cuda": (".cu", ".cuh")}
+"""By which the command finds the language by itself; that of Python texts is told by their content."""
 
 
 class _State:
@@ -75,17 +81,36 @@ def is_frozen() -> bool:
 
 def refused() -> bool:
     """Whether the asking thread may compile nothing: after `freeze`, or inside of `looking`."""
-    return _state.frozen or bool(getattr(_looks, "depth", 0))
+    return _state.frozen or getattr(_looks, "made", None) is not None
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look into the cache."""
+
+    name: str
+    """The id, or the names of the kernels."""
+    language: str
+    key: str | None
+    reason: Reason | None
+    """Why it is not there; None: it is."""
 
 
 @contextmanager
-def looking() -> Iterator[None]:
-    """Let this thread compile nothing inside: to find out what is in the cache."""
-    _looks.depth = getattr(_looks, "depth", 0) + 1
+def looking() -> Iterator[list[Look]]:
+    """Let this thread compile nothing inside, to find out what is in the cache; gives what was looked for."""
+    before, _looks.made = getattr(_looks, "made", None), []
     try:
-        yield
+        yield _looks.made
     finally:
-        _looks.depth -= 1
+        _looks.made = before
+
+
+def looked(name: str, language: str, key: str | None, reason: Reason | None) -> None:
+    """Note a look into the cache for whoever is `looking`."""
+    made = getattr(_looks, "made", None)
+    if made is not None:
+        made.append(Look(name, language, key, reason))
 
 
 def error(
@@ -107,22 +132,30 @@ def error(
 def command(source: Source) -> str | None:
     """Return the command that builds a text ahead of time, or None where the text is in no file.
 
-    >>> from rekernel.source import Source
-    >>> command(Source("", "cpp", {"openmp": False, "flags": ("-O2",)}, "my heat.cpp"))
-    "python -m rekernel build 'my heat.cpp' --language cpp --option openmp=false --option 'flags=[\\"-O2\\"]'"
+    ``python -m rekernel build 'my heat.cpp' --option openmp=false --option 'flags=["-O2"]'``
     """
     import os
     import shlex
 
     if source.filename is None or not os.path.exists(source.filename):
         return None
-    words = ["python", "-m", "rekernel", "build", source.filename, "--language", source.language]
+    words = ["python", "-m", "rekernel", "build", source.filename]
+    if os.path.splitext(source.filename)[1].lower() not in _SUFFIXES.get(source.language, (".py",)):
+        words += ["--language", source.language]
     for name, value in source.options.items():
         words += ["--option", f"{name}={_option(value)}"]
     return shlex.join(words)
 
 
 def _option(value: Any) -> str:
+    """Return a value as the command line reads it: JSON or a constant of Python, else text."""
+    import ast
     import json
 
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    if not isinstance(value, str):
+        return json.dumps(value, default=str)
+    try:
+        ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return json.dumps(value) if value in ("true", "false", "null") else value
+    return json.dumps(value)

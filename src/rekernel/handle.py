@@ -35,7 +35,22 @@ class KernelHandle(_native.Handle):
 
     Calling it runs the current version of its id: one native step, no Python frame. It may be kept anywhere
     (imported name, dict, ``functools.partial``, default argument) and follows every reload; `pinned` gives one
-    that never changes. Every keyword belongs to the kernel.
+    that never changes. Every keyword belongs to the kernel. A GPU kernel takes its grid in brackets:
+    ``handle[grid, block](x)``, ``handle[LaunchGrid.cover(x.shape)](x)``.
+
+    Wrong arguments raise TypeError and ValueError (`ArgumentTypeError`, `ArgumentValueError`), a kernel that is gone
+    `KernelRemovedError`. A handle pickles with its text, and is built again where it is unpickled.
+
+    >>> import numpy as np, rekernel
+    >>> loader = rekernel.KernelLoader()
+    >>> text = "void fill(rekernel::Array<double, 1> x) { for (int64_t i = 0; i < x.shape(0); ++i) x[i] = 1; }"
+    >>> fill = loader.load(text).fill
+    >>> x = np.zeros(2)
+    >>> fill(x); x
+    array([1., 1.])
+    >>> _ = loader.load(text.replace("= 1;", "= 2;"))
+    >>> fill(x); x, fill.version
+    (array([2., 2.]), 2)
     """
 
     __slots__ = ("_live", "_pin")
@@ -122,7 +137,7 @@ class KernelHandle(_native.Handle):
         return stats_of(self)
 
     def pinned(self) -> KernelHandle:
-        """Return a handle of the present version for ever, whatever is loaded later."""
+        """Return a handle of the present version for ever, whatever is loaded later or unloaded."""
         if self._pin is not None:
             return self
         edition = self._edition

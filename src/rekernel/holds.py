@@ -64,7 +64,7 @@ class Holds:
     def _end(self, key: tuple[int, int]) -> None:
         hold = self.active.pop(key, None)
         for live in () if hold is None else hold.snapshot:
-            live.cell.override = any(live in other.snapshot for other in self.active.values())
+            self._asked(live)
 
     def swap(self, changes: list[tuple[Live, tuple[Any, ...] | None, Edition | None]]) -> None:
         """Swap several ids at once, for everybody but foreign holders."""
@@ -83,7 +83,17 @@ class Holds:
             own = self.mine(live.loader())
             if own is not None:
                 own.snapshot.pop(live, None)
-            live.cell.override = any(live in hold.snapshot for hold in self.active.values())
+            self._asked(live)
+
+    def ask(self, live: Live, waiting: bool) -> None:
+        """Note whether a text waits to be loaded at the next use of this id (see `rekernel.waiting`)."""
+        with self.lock:
+            live.waiting = waiting
+            self._asked(live)
+
+    def _asked(self, live: Live) -> None:
+        """Let every call of an id ask its hook first, or none."""
+        live.cell.override = live.waiting or any(live in hold.snapshot for hold in self.active.values())
 
     def when_free(self, live: Live, act: Callable[[], None]) -> None:
         """Do something now, or when no thread holds an older version of this id any more."""
@@ -99,7 +109,7 @@ class Holds:
         left = {live for key, hold in self.active.items() if key[1] != me for live in hold.snapshot}
         self.active = {key: hold for key, hold in self.active.items() if key[1] == me}
         for live in left:
-            live.cell.override = any(live in hold.snapshot for hold in self.active.values())
+            self._asked(live)
         self._catch_up()
 
     def _catch_up(self) -> None:

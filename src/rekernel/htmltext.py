@@ -10,7 +10,9 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-__all__ = ["GRAY", "GREEN", "RED", "YELLOW", "block", "bold", "code", "lines", "muted", "note", "table", "text"]
+__all__ = [
+    "GRAY", "GREEN", "RED", "YELLOW", "block", "bold", "code", "lines", "muted", "note", "one_line", "table", "text",
+]  # fmt: skip
 
 RED, YELLOW, GREEN, GRAY = "214,64,69", "205,140,20", "60,150,90", "128,128,128"
 _MONO = "font-family:var(--jp-code-font-family,var(--vscode-editor-font-family,monospace))"
@@ -20,6 +22,11 @@ _SMALL = "font-size:var(--jp-code-font-size,var(--vscode-editor-font-size,13px))
 def text(words: str) -> str:
     """Return words as they are to be read, whatever they hold."""
     return html.escape(words)
+
+
+def one_line(words: str) -> str:
+    """Return words that cannot break a line: as they are, or quoted."""
+    return words if words.isprintable() else repr(words)
 
 
 def bold(words: str) -> str:
@@ -42,7 +49,7 @@ def lines(rows: Iterable[str], marked: int | None = None, colours: Mapping[str, 
     shown = []
     for index, row in enumerate(rows):
         colour = RED if index == marked else colours.get(row[:1])
-        style = "" if colour is None else f' style="background:rgba({colour},.18)"'
+        style = "" if colour is None else f' style="background:rgba({colour},.22)"'
         shown.append(f"<span{style}>{text(row)}</span>")
     look = f"{_MONO};{_SMALL};line-height:1.4;margin:.3em 0;padding:0;background:none;color:inherit;overflow-x:auto"
     return f'<pre style="{look}">' + "\n".join(shown) + "</pre>"

@@ -42,6 +42,10 @@ class Job:
     source: Source = field(init=False)
     derived: bool = False
     still_wanted: Callable[[], bool] = field(default=lambda: True)
+    ready: Callable[[], bool] = field(default=lambda: True)
+    """Asked before the swap; may wait. False: it is not wanted any more."""
+    tells: bool = True
+    """Whether a failure is told at once, and not later by who has started this."""
 
 
 def refuse_source(source: Any) -> None:
@@ -65,11 +69,28 @@ def read_text(file: str | os.PathLike[str]) -> str:
             data = opened.read()
     except IsADirectoryError:
         raise IsADirectoryError(f"{file} is a directory; load_file takes one file") from None
+    return decoded(file, data)
+
+
+def decoded(file: str | os.PathLike[str], data: bytes) -> str:
+    """Return the text that a file holds; ValueError with the place of what is no UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(f"{file}:{line}: not UTF-8 text (byte {data[error.start]:#04x}); save it as UTF-8") from None
+
+
+def id_of_file(loader: KernelLoader, file: str) -> str:
+    """Return the file's stem; ValueError where it is the id of something else."""
+    kernel_id = os.path.splitext(os.path.basename(file))[0]
+    live = loader._lives.get(kernel_id)
+    origin = live.current.source.filename if live is not None and live.current is not None else None
+    if live is not None and origin != file and (origin is None or not same_file(origin, file)):
+        raise ValueError(
+            f"the id {kernel_id!r} is taken by {origin or 'a text without a file'}; pass kernel_id= for {file}"
+        )
+    return kernel_id
 
 
 def same_file(one: str, other: str) -> bool:
@@ -135,7 +156,7 @@ def _read(loader: KernelLoader, job: Job) -> None:
         if known is None:
             names = getattr(job.language, "titles_of_broken", lambda text: ())(job.text)
             known = derive(loader, names, job.language.name) if names else None
-        _name_failure(loader, known, error)
+        _name_failure(loader, known, error, job.tells)
         raise error.with_traceback(None) from error.__cause__
     if known is None:
         names = job.draft.kernels or job.draft.titles
@@ -147,13 +168,14 @@ def _read(loader: KernelLoader, job: Job) -> None:
         job.derived = live is not None and live.current is not None and live.current.derived
 
 
-def _name_failure(loader: KernelLoader, kernel_id: str | None, error: KernelSourceError) -> None:
+def _name_failure(loader: KernelLoader, kernel_id: str | None, error: KernelSourceError, tells: bool) -> None:
     """Let an error that came before the id was known name it, and park it there."""
     if kernel_id is None:
         return
     error.kernel_id = kernel_id
     error.version = loader._number(kernel_id)
-    publishing.failed(loader, kernel_id, error)
+    if tells:
+        publishing.failed(loader, kernel_id, error)
 
 
 def derive(loader: KernelLoader, names: tuple[str, ...], language: str) -> str:
@@ -175,6 +197,9 @@ def derive(loader: KernelLoader, names: tuple[str, ...], language: str) -> str:
 
 def parse(source: str, *, language: str | None = None) -> tuple[Kernel, ...]:
     r"""Return the kernels of a text as values; nothing is executed or built.
+
+    What only a compiler or the running text can tell, such as the types of a C++ text's parameters, is left out. Raises
+    `KernelSourceError` for a text that cannot be read, ValueError where its language cannot be told.
 
     >>> import rekernel
     >>> rekernel.parse("@ti.kernel\ndef f(x: ti.f32) -> ti.f32:\n    return x")[0].name

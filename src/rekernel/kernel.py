@@ -13,7 +13,11 @@ Extent = int | str | None
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel, as the caller sees it."""
+    """One parameter of a kernel, as the caller sees it.
+
+    >>> print(Parameter("x", "array", dtype="float64", ndim=2, shape=("n", 3)))
+    x: const float64[n, 3]
+    """
 
     name: str
     """The name, as the user wrote it."""
@@ -71,7 +75,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Slot:
-    """One argument of a compiled function: what is derived from which parameter."""
+    """One argument of a compiled function: what is derived from which parameter.
+
+    ``Slot("stride", "x", axis=1)`` is the stride of the second axis of `x`, as an int64.
+    """
 
     kind: str
     """``pointer``, ``shape``, ``stride`` (in elements) or ``scalar``."""
@@ -87,7 +94,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as a value: name, parameters, the text it came from."""
+    """A kernel as a value: name, parameters, the text it came from.
+
+    What a loader finds in a text (`parse`, `KernelInfo.kernels`), and what a program makes that generates code:
+    `CpuJit` and `CupyJit` compile it.
+
+    >>> print(Kernel("fill", (Parameter("x", "array", dtype="float32", ndim=1, written=True),), "cpp"))
+    fill(x: float32[:])
+    """
 
     name: str
     """The name under which the module has it."""

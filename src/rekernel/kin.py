@@ -45,7 +45,8 @@ class Kin:
             finally:
                 os.close(descriptor)
             if size > LINES * _LINE:
-                files.replace(path, "".join(f"{line}\n" for line in self._lines(path)[-LINES // 2 :]).encode(), self._tmp)
+                kept = "\n".join([*self._lines(path)[-LINES // 2 :], ""])
+                files.replace(path, kept.encode("ascii", "replace"), self._tmp)
 
     def keys(self, subject: tuple[str, ...]) -> list[str]:
         """Return the keys that were noted for a subject, the latest first."""

@@ -88,6 +88,13 @@ class LaunchGrid:
         yield self.grid
         yield self.block
 
+    def _repr_html_(self) -> str:
+        from rekernel import htmltext as html
+
+        named = {"blocks": self.grid, "threads of each": self.block}
+        rows = [(name, *map(str, three), f"{prod(three):,}") for name, three in named.items()]
+        return html.block(html.code(repr(self)), html.table(("", "x", "y", "z", "in all"), rows, (1, 2, 3, 4)))
+
 
 def _three(name: str, given: int | Sequence[int]) -> Dim3:
     numbers = _integers(name, given)

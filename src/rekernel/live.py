@@ -7,9 +7,10 @@ several ids at once. A handle reads its cell at every call; a module reads it at
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class Edition:
     """The number that ``rollback()`` goes to from here."""
     derived: bool
     """Whether the id was derived from the text."""
+    thread: threading.Thread = field(default_factory=threading.current_thread)
+    """The thread that has built it: a language that is bound to a thread is built there again."""
 
     @property
     def number(self) -> int:
@@ -89,6 +92,7 @@ class Live:
         self.history: list[Past] = []
         self.error = None
         self.removed: str | None = None
+        self.waiting = False
         self.last_number = 0
         self.module = LiveModule(kernel_id)
         _slot.__set__(self.module, self)
@@ -129,6 +133,12 @@ class Live:
 
             found = self.handles.setdefault(name, KernelHandle.following(self, name))
         return found
+
+    def catch_up(self) -> None:
+        """Load what a changed file has left for this moment."""
+        if self.waiting:
+            loader = self.loader()
+            loader._waiting.catch_up(loader)
 
     def must_see(self) -> Edition:
         """Return the version seen, or raise `KernelRemovedError`."""
@@ -172,6 +182,7 @@ class _Hook:
         live = self.live()
         if live is None:  # pragma: no cover - a handle keeps its Live alive
             raise RuntimeError("the handle has lost its id")
+        live.catch_up()
         edition = live.seen()
         target = None if edition is None else edition.built.entries.get(handle._name)
         if target is None:
@@ -200,6 +211,7 @@ class LiveModule(ModuleType):
             return _dunder(self, live, name)
         if name.startswith(_SHOWN) and live.seen() is None:
             return object.__getattribute__(self, name)
+        live.catch_up()
         edition = live.must_see()
         if name in edition.built.entries:
             return live.handle(name)

@@ -21,9 +21,11 @@ from rekernel.live import Edition, Live
 from rekernel.locks import rlock
 from rekernel.namespace import callers_globals, same
 from rekernel.values import KernelInfo, LoaderStats, LogEvent, ReloadEvent, Version
+from rekernel.waiting import Waiting
 
 if TYPE_CHECKING:
     from rekernel.eventlog import Log
+    from rekernel.watch import Watch
 
 __all__ = ["KernelLoader", "MetaKernelLoader"]
 
@@ -56,8 +58,9 @@ class KernelLoader:
     def __init__(self, *, jit: Any = None, auto_rollback: bool = False, token: str | None = None) -> None:
         """Make an empty loader.
 
-        `jit` is the just-in-time compiler for languages that need one. With `auto_rollback`, a call that fails
-        to compile for a new kind of argument goes back to the version before and is answered by it.
+        `jit`: the just-in-time compiler for languages that need one, such as ``CpuJit(objcache=None)``; by default one
+        that takes compiler and cache from the environment. With `auto_rollback`, a call that fails to compile for a
+        new kind of argument goes back to the version before and is answered by it. `token` is for pickles alone.
         """
         self.jit = jit
         self.auto_rollback = auto_rollback
@@ -74,12 +77,18 @@ class KernelLoader:
         self._counts = {"loads": 0, "unchanged": 0, "reused": 0, "failures": 0, "calls": 0}
         self._kept: list[Any] = []
         self._background = Background()
+        self._files: dict[str, tuple[str, str]] = {}
+        self._waiting = Waiting()
+        self._watches: list[Watch] = []
         _loaders[self.token] = self
 
     # --- loading -------------------------------------------------------------------------------------------
 
     def compile_and_load(self, kernel_code: str, kernel_id: str | None = None) -> None:
-        """Load a text; like `load` with default options, and returns None."""
+        """Load a text; like `load` with default options, and returns None: the verb of taichi-meta.
+
+        ``loader[kernel_id]``, or ``loader[None]`` for the last one, is the module then.
+        """
         self.load(kernel_code, kernel_id)
 
     def load(
@@ -98,16 +107,26 @@ class KernelLoader:
     ) -> ModuleType:
         """Load a text and return its module, whose kernels follow every later load of the same id.
 
-        `kernel_id`: under which name; without one it is derived from the first kernel's name, and a later
-        text with a kernel of that name replaces it. `language`: told by the text if not given. `namespace`
-        (such as ``globals()``): where names come from that the text uses and does not define. `filename` and
-        `first_line`: what errors show as the place of the text. `check`: compile for the argument types that
-        the live version was called with before the swap; a tuple of arguments, or a dict of them by kernel
-        name, adds types; False switches it off. `keep_state=False` makes module-level fields and arrays anew.
-        `background=True` returns at once where the language allows it. Further options belong to the
-        language; what is not given is as in the id's live version.
+        - `kernel_id`: under which name; without one it is derived from the first kernel's name, and a later
+          text with a kernel of that name replaces it.
+        - `language`: ``cpp``, ``cuda``, ``stencil`` or ``taichi``; told by the text if not given.
+        - `namespace`, such as ``globals()``: where names come from that the text uses and does not define.
+        - `filename` and `first_line`: what errors show as the place of the text.
+        - `check`: compile for the argument types that the live version was called with before the swap; a tuple of
+          arguments, or a dict of them by kernel name, adds types; False switches it off.
+        - `keep_state=False` makes module-level fields and arrays anew.
+        - `background=True` returns at once where the language allows it; see `wait`.
+        - `options` belong to the language; what is not given is as in the id's live version.
 
-        Raises `KernelSourceError` when the text is wrong; the version that ran goes on.
+        The text of the live version, with the same options, headers and values, is not built again.
+
+        Raises `KernelSourceError` when the text is wrong (the version that ran goes on), `ToolchainError` when what
+        compiles it is missing, TypeError for an unknown option, and ValueError for a text whose language cannot be
+        told, that has no kernel to take an id from, or that is the name of a file.
+
+        >>> half = KernelLoader().load("double half(double x) { return x / 2; }").half
+        >>> half, half(3)
+        (<kernel half.half v1 (cpp): half(x: float64) -> float64>, 1.5)
         """
         if type(source) is not str:
             jobs.refuse_source(source)
@@ -139,18 +158,19 @@ class KernelLoader:
         return live.module
 
     def load_file(self, path: str | PathLike[str], kernel_id: str | None = None, **same_as_load: Any) -> ModuleType:
-        """Load the text of a file. The id is the file's stem; errors name the file and its lines."""
+        """Load the text of a file, as `load` does. The id is the file's stem; errors name the file and its lines.
+
+        The suffix tells the language: ``.cpp .cc .cxx .hpp``, ``.cu .cuh``, and ``.py`` together with what is in it.
+        Includes are looked up beside the file. Raises OSError for a file that cannot be read, ValueError for one that
+        is not UTF-8, or whose id another file has: pass `kernel_id` then.
+        """
         file = str(Path(path))  # one spelling: no ./ and no //
         text = jobs.read_text(file)
         if kernel_id is None:
-            kernel_id = os.path.splitext(os.path.basename(file))[0]
-            live = self._lives.get(kernel_id)
-            origin = live.current.source.filename if live is not None and live.current is not None else None
-            if live is not None and origin != file and (origin is None or not jobs.same_file(origin, file)):
-                raise ValueError(
-                    f"the id {kernel_id!r} is taken by {origin or 'a text without a file'}; pass kernel_id= for {file}"
-                )
-        return self.load(text, kernel_id, filename=file, **same_as_load)
+            kernel_id = jobs.id_of_file(self, file)
+        module = self.load(text, kernel_id, filename=file, **same_as_load)
+        self._files[kernel_id] = file, os.path.abspath(file)
+        return module
 
     def _is_live(
         self, live: Live, source: str, language: str | None, namespace: Mapping[str, Any] | None, filename: str | None,
@@ -185,13 +205,18 @@ class KernelLoader:
     # --- looking up ------------------------------------------------------------------------------------------
 
     def __getitem__(self, kernel_id: str | None) -> ModuleType:
-        """Return the module of an id; None means the id of the last successful load."""
+        """Return the module of an id; None means the id of the last successful load.
+
+        It is the same object for as long as the id is loaded. KernelNotFoundError, a KeyError, lists what is loaded.
+        """
+        if self._waiting:
+            self._waiting.catch_up(self)
         return self._find(kernel_id).module
 
     def get(self, kernel_id: str | None, default: Any = None) -> Any:
         """Return the module of an id, or `default`."""
         try:
-            return self._find(kernel_id).module
+            return self[kernel_id]
         except KernelNotFoundError:
             return default
 
@@ -234,7 +259,8 @@ class KernelLoader:
     def rollback(self, kernel_id: str | None = None, version: int | None = None) -> ModuleType:
         """Bring the content of an earlier version back, as a new version; without `version`, the one before.
 
-        Nothing is compiled while the old version is still held (the live one and the one before always are).
+        Nothing is compiled while the old version is still held (the live one and the one before always are). Raises
+        `KernelNotFoundError` for a version that is not in the history, which has the last 32.
         """
         live = self._find(kernel_id)
         self._background.overtake(live.kernel_id)
@@ -245,11 +271,11 @@ class KernelLoader:
         return live.module
 
     def history(self, kernel_id: str | None = None) -> tuple[Version, ...]:
-        """Return the last 32 versions of an id, oldest first."""
+        """Return the last 32 versions of an id, oldest first. `KernelNotFoundError` for an unknown id."""
         return about.history_of(self._find(kernel_id))
 
     def info(self, kernel_id: str | None = None) -> KernelInfo:
-        """Return all that is known about an id."""
+        """Return all that is known about an id, as `rekernel.info` does. `KernelNotFoundError` for an unknown id."""
         return about.info_of(self._find(kernel_id))
 
     def stats(self) -> LoaderStats:
@@ -258,7 +284,7 @@ class KernelLoader:
 
     @property
     def log(self) -> Log:
-        """The last 1,000 `LogEvent`s, oldest first: what was compiled or found, and why; what was swapped, what failed.
+        """The last 1,000 events (`LogEvent`), oldest first: compiled or found and why, swapped, failed.
 
         A tuple that shows itself as a table. The logger ``rekernel`` gets the same events, as ``record.rekernel``. A
         load that changes nothing is no event.
@@ -286,7 +312,11 @@ class KernelLoader:
     # --- unloading -------------------------------------------------------------------------------------------
 
     def unload(self, kernel_id: str | None) -> None:
-        """Remove an id. Its handles raise `KernelRemovedError` until the id is loaded again."""
+        """Remove an id; so does ``del loader[kernel_id]``. None means that of the last successful load.
+
+        Its handles raise `KernelRemovedError` until the id is loaded again; then they go on. Numbers of versions go on,
+        too.
+        """
         self._remove(self._find(kernel_id), "it was unloaded")
 
     def __delitem__(self, kernel_id: str) -> None:
@@ -297,11 +327,13 @@ class KernelLoader:
         publishing.unload(self, live, how)
 
     def cleanup_all(self, reset_taichi: bool = False) -> None:
-        """Unload everything.
+        """Unload everything, and stop watching files.
 
         With `reset_taichi`, also end the Taichi program and give back the memory of its compiled kernels: all
         fields and ndarrays of the process, whoever made them, are gone, and ``ti.init`` is needed again.
         """
+        for watch in list(self._watches):
+            watch.stop()
         for live in list(self._lives.values()):
             self._remove(live, "cleanup_all() was called")
         self._kept.clear()
@@ -320,22 +352,65 @@ class KernelLoader:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep a time step whole: inside, no swap made by another thread becomes visible to this one."""
+        """Keep a time step whole: inside, no swap made by another thread becomes visible to this one.
+
+        A load of this thread is visible at once. Blocks may be nested; the swap shows when the outermost ends.
+
+        >>> with loader.hold():  # doctest: +SKIP
+        ...     heat.step(b, a, 0.1)
+        ...     heat.border(b)
+        """
         inside = Inside()
         try:
             holds.enter(self, inside)
             yield
         finally:
             holds.leave(self, inside)
+        if self._waiting:
+            self._waiting.catch_up(self)
+
+    def watch(self, *paths: str | PathLike[str], polling: bool | None = None) -> Watch:
+        """Reload what is saved: follow files from now on, and return the `Watch`, which is at work already.
+
+        Without `paths`, every file that `load_file` has loaded or will load, and what these texts include (headers of
+        C++ and CUDA) or import (local modules of Taichi). A path is a file, a directory (of its files, the sources of
+        kernels) or a pattern such as ``"kernels/**/*.cpp"``; what is not loaded yet is loaded, and so are new files.
+
+        The content decides, not the time: a save that changes nothing does nothing. A text that does not compile is
+        told once (`on_reload`, the logger ``rekernel``, `Watch.errors`) while the version before goes on. C++, CUDA
+        and stencils are built in the background. Taichi texts are loaded at the next call of one of their kernels, or
+        at the end of a `hold`, on the thread that has loaded them before. ``loader[None]`` is not moved.
+
+        With `polling` the files are looked at again and again, for file systems that give no notice.
+
+        Raises FileNotFoundError for a path that is not there, and ToolchainError without the package watchfiles.
+
+        >>> with loader.watch("kernels/") as watch:  # doctest: +SKIP
+        ...     for event in watch:
+        ...         print(event.kernel_id, event.kind, event.version)
+        """
+        from rekernel.watch import Watch
+
+        return Watch(self, paths, polling=polling)
 
     def wait(self, kernel_id: str | None = None, timeout: float | None = None) -> None:
-        """Wait for background builds (of one id, or all); raises what the last one raised, or TimeoutError."""
+        """Wait until the builds of ``load(..., background=True)`` are done, of one id or of all.
+
+        Raises what the last one raised, and TimeoutError after `timeout` seconds; the builds go on then.
+        """
         self._background.wait(kernel_id, timeout)
 
     def on_reload(self, callback: Callable[[ReloadEvent], None]) -> Callable[[], None]:
         """Call `callback` with a `ReloadEvent` after every load, rollback, unload and failure.
 
         Runs on the thread that loads, outside all locks; what it raises is logged. Returns its own removal.
+
+        >>> loader = KernelLoader()
+        >>> stop = loader.on_reload(lambda event: print(event.kernel_id, event.version, event.kind))
+        >>> loader.load("double half(double x) { return x / 2; }").half(3)
+        half 1 loaded
+        1.5
+        >>> stop()
         """
         key = events.next_key()
         self._callbacks[key] = callback
@@ -346,7 +421,10 @@ class KernelLoader:
         return remove
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write texts, options and numbers of all ids to a readable JSON file (no values, never a pickle)."""
+        """Write texts, options and numbers of all ids to a readable JSON file (no values, never a pickle).
+
+        TypeError, before anything is written, for an option that JSON has no form for.
+        """
         from rekernel.saved import save
 
         save(self, Path(path))
@@ -368,7 +446,14 @@ class KernelLoader:
 
     @classmethod
     def load_saved(cls, path: str | PathLike[str], *, namespace: Mapping[str, Any] | None = None) -> KernelLoader:
-        """Make a loader from a file of `save`; names that the texts took from a namespace are asked for."""
+        """Make a loader from a file of `save`: all its texts are loaded, and the ids have their numbers.
+
+        `namespace`: values of the names that the texts took from one. KernelNotFoundError lists those that are missing;
+        ValueError says what is wrong in a file that `save` has not written so.
+
+        >>> loader.save("kernels.json")  # doctest: +SKIP
+        >>> loader = KernelLoader.load_saved("kernels.json", namespace=globals())  # doctest: +SKIP
+        """
         from rekernel.saved import load_saved
 
         return load_saved(cls, Path(path), namespace)

@@ -87,7 +87,7 @@ class ExtensionModuleBuilderBase:
     """Turns kernels into the text of one unit, and a built unit into wrappers.
 
     A subclass says by `artefact` what comes out of its text: a bare ``library``, called by the native call path,
-    or a Python ``module``.
+    or a Python ``module``. ``CpuJit(module_builder=...)`` takes one that makes libraries.
     """
 
     artefact: ClassVar[str] = "library"

@@ -70,6 +70,10 @@ def _is_same(old: Any, new: Any) -> bool:
 class View(SimpleNamespace):
     """A helper module as one fixed version: what a text is given in place of the module that follows."""
 
+    def __getattr__(self, name: str) -> Any:
+        names = ", ".join(sorted(vars(self))) or "none"
+        raise AttributeError(f"the helper has no {name!r}; its names: {names}")
+
 
 class Delegate:
     """An object that holds helpers among its attributes, with their fixed versions in place of these."""

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rekernel import buildlock, cachedir, entryfile, headers, locks, variants, why, workdirs
+from rekernel import buildlock, cachedir, entryfile, headers, locks, variants, workdirs
 from rekernel.buildlock import Turn
 from rekernel.cachedir import AUTO, Auto
 from rekernel.cachestats import CacheStats, Counters
@@ -23,6 +23,7 @@ from rekernel.errors import RekernelWarning
 from rekernel.kin import Kin
 from rekernel.objstore import FileStore, MemoryStore, Store
 from rekernel.variants import Checked, Valid
+from rekernel.why import Reason, because
 
 __all__ = ["AUTO", "CacheStats", "Checked", "Entry", "ObjectCache"]
 
@@ -49,6 +50,10 @@ class ObjectCache:
     `directory`: AUTO for the usual place (see `rekernel.cachedir`), a path, or None for no cache at all. `size`:
     the most bytes to keep, a number or text such as ``"500M"``; else REKERNEL_CACHE_SIZE, else 1 GiB. Making one
     touches no file; the directory is looked at when it is first needed. Any thread and any process may use it.
+
+    >>> cache = ObjectCache(None)  # nothing is kept
+    >>> cache.directory is None, cache.prune(0)
+    (True, 0)
     """
 
     def __init__(self, directory: str | os.PathLike[str] | Auto | None = AUTO, *, size: int | str | None = None):
@@ -114,17 +119,17 @@ class ObjectCache:
         self._counted.hit(key, again)
         return Entry(key, found.entry.manifest, found.entry.data)
 
-    def because(self, key: str, fields: Mapping[str, Any], subject: tuple[str, ...]) -> why.Reason:
-        """Return why the last lookup of a key was a miss: the first of its `fields` that differs from the nearest entry.
+    def because(self, key: str, fields: Mapping[str, Any], subject: tuple[str, ...]) -> Reason:
+        """Return why the last lookup of a key was a miss: which of its `fields` differs from the nearest entry.
 
         Compared are the latest entries that were published for the same `subject`; see `rekernel.why`.
         """
         missed = self.why(key) or "new"
         store = self._opened()
         if store is None or missed != "new":
-            return why.because(missed, fields, ())
+            return because(missed, fields, ())
         manifests = [variants.manifest(store, one) for one in self._kin.keys(subject)]
-        return why.because(missed, fields, [one["fields"] for one in manifests if one and "fields" in one])
+        return because(missed, fields, [one["fields"] for one in manifests if one and "fields" in one])
 
     def publish(
         self, key: str, manifest: Mapping[str, Any], data: bytes, *, subject: tuple[str, ...] | None = None

@@ -12,6 +12,7 @@ import signal
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ _numbers = itertools.count()
 _starting = rlock()
 _ending: list[bool] = []
 _running: dict[int, subprocess.Popen[bytes]] = {}
+_threads: dict[int, threading.Thread] = {}
+_abandoned: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _directories: dict[str, int] = {}
 _swept: set[tuple[int, str]] = set()
 
@@ -92,15 +95,18 @@ def run(
             with steady(), _starting:
                 if _ending and threading.current_thread() is not threading.main_thread():
                     raise SystemExit  # the interpreter is about to stop this thread anyway
+                _leave_if_abandoned()
                 process = subprocess.Popen(
                     command, cwd=directory, env=environment(directory) if env is None else env,
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
                 )  # fmt: skip
+                _threads[process.pid] = threading.current_thread()
                 _running[process.pid] = process
             if background:
                 with suppress(OSError):
                     os.setpriority(os.PRIO_PGRP, process.pid, 10)
             process.wait()
+            _leave_if_abandoned()
             file.seek(0)
             output = file.read().decode("utf-8", "backslashreplace")
     except BaseException:
@@ -111,7 +117,23 @@ def run(
     finally:
         if process is not None:
             _running.pop(process.pid, None)
+            _threads.pop(process.pid, None)
     return Finished(tuple(command), process.returncode, output, time.perf_counter() - start)
+
+
+def abandon(thread: threading.Thread) -> None:
+    """End what a thread runs, for nobody wants it any more: it gets SystemExit, and so at every later `run`."""
+    with _starting:
+        _abandoned.add(thread)
+        for process in list(_running.values()):
+            if _threads.get(process.pid) is thread:
+                with suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _leave_if_abandoned() -> None:
+    if threading.current_thread() in _abandoned:
+        raise SystemExit
 
 
 @contextmanager
@@ -205,12 +227,18 @@ def _remove(directory: str) -> None:
         _directories.pop(directory, None)
 
 
+def end_all() -> None:
+    """Kill all compilers that run: a build that waits for one fails."""
+    with _starting:
+        for process in list(_running.values()):
+            end_group(process)
+
+
 def _clean_up() -> None:
     """At exit: end what threads of the background still run, and take their files along."""
     with _starting:
         _ending.append(True)
-        for process in list(_running.values()):
-            end_group(process)
+        end_all()
     for directory, pid in list(_directories.items()):
         if pid == os.getpid():
             _remove(directory)

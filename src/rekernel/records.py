@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from rekernel.errors import KernelNotFoundError
 from rekernel.handle import KernelHandle
 from rekernel.live import Edition, Live, LiveModule, live_of
 from rekernel.publishing import owner
@@ -98,6 +99,10 @@ def namespace_of(loader: KernelLoader, record: Mapping[str, Any], given: Mapping
         else:
             # A saved loader gets a new token: what was its own then is its own now.
             home = loader if rest[-1] == record["token"] else loader_of(rest[-1])
+            if rest[0] not in home:
+                raise KernelNotFoundError(
+                    f"{record['id']!r} takes {name} from the id {rest[0]!r}, which is not loaded before it"
+                )
             names[name] = home[rest[0]] if kind == "module" else getattr(home[rest[0]], rest[1])
     for name in record["asks_for"]:
         if given is not None and name in given:

@@ -82,6 +82,11 @@ class Settling:
         """Return for how many seconds the content must still be the same before its version or `error` is shown."""
         return max(0.0, self.since + (self.times.error if error else self.times.swap) - now)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the files hold something that is not shown and that nobody builds yet."""
+        return self.tried is None and not same(self.seen, self.shown)
+
     def show(self, content: Content, *, failed: bool = False) -> None:
         """Note that the outcome of a content is public: its version serves, or its error was told."""
         self.shown, self.failed, self.tried = content, failed, None

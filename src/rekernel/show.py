@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rekernel import htmltext as html
 from rekernel.errors import KernelSourceError, RekernelError
 from rekernel.excerpt import headline, place
 from rekernel.freezing import is_frozen
@@ -50,13 +50,8 @@ def rows(lives: Sequence[Live]) -> list[tuple[str, str, str, str, str]]:
             continue
         names = list(edition.built.entries)
         shown = ", ".join(names[:_MOST]) + (f", +{len(names) - _MOST}" if len(names) > _MOST else "")
-        made.append((_one_line(live.kernel_id), f"v{edition.number}", edition.source.language, shown, _state(live)))
+        made.append((html.one_line(live.kernel_id), f"v{edition.number}", edition.source.language, shown, _state(live)))
     return made
-
-
-def _one_line(kernel_id: str) -> str:
-    """Return an id as a table can show it: as it is, or quoted if it would break the line."""
-    return kernel_id if kernel_id.isprintable() else repr(kernel_id)
 
 
 def _state(live: Live) -> str:
@@ -82,34 +77,31 @@ def loader_text(lives: Sequence[Live]) -> str:
 
 def loader_html(lives: Sequence[Live]) -> str:
     """Return the loader as a table for a notebook."""
-    head = "".join(f"<th style='text-align:left'>{t}</th>" for t in ("id", "version", "language", "kernels", "state"))
-    body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(c)}</td>" for c in row) + "</tr>"
-        for row in rows(lives)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    title = loader_text(lives).split("\n")[0][1:-1]
+    table = html.table(("id", "version", "language", "kernels", "state"), rows(lives))
+    return html.block(html.bold(title), table if lives else "")
 
 
 def module_html(live: Live) -> str:
-    """Return a module for a notebook: its version and the signatures of its kernels."""
+    """Return a module for a notebook: its version, the signatures of its kernels, and how the last edit failed."""
     edition = live.seen()
     if edition is None:
-        return f"<code>{html.escape(module_line(live))}</code>"
-    items = "".join(f"<li><code>{html.escape(str(kernel))}</code></li>" for kernel in edition.built.kernels)
-    failed = ""
-    if isinstance(live.error, KernelSourceError):
-        failed = f"<div style='color:#c33'>last edit failed: {html.escape(headline(live.error))}</div>"
-    title = f"<b>{html.escape(live.kernel_id)}</b> v{edition.number} ({html.escape(edition.source.language)})"
-    return f"<div>{title}<ul>{items}</ul>{failed}</div>"
+        return html.block(html.text(module_line(live)))
+    title = f"{html.bold(f'{html.one_line(live.kernel_id)} v{edition.number}')} {html.muted(edition.source.language)}"
+    signatures = [html.code(str(kernel)) for kernel in edition.built.kernels] or [html.muted("no kernels")]
+    error = live.error
+    if error is None:
+        return html.block(title, *signatures, colour=html.GREEN)
+    failed = headline(error) if isinstance(error, KernelSourceError) else " ".join(str(error).split())
+    return html.block(title, *signatures, html.note(f"last edit failed: {failed}", html.RED), colour=html.RED)
 
 
 def handle_html(handle: Any) -> str:
     """Return a handle for a notebook: signature, version, docstring."""
     try:
-        doc = handle._value.doc
-        title = f"<code>{html.escape(str(handle._value))}</code> of <b>{html.escape(handle.kernel_id)}</b>"
-        return f"<div>{title} v{handle.version} ({html.escape(handle.language)})" + (
-            f"<pre>{html.escape(doc)}</pre></div>" if doc else "</div>"
-        )
+        doc, pinned = handle._value.doc, ", pinned" if handle._pin is not None else ""
+        title = html.muted(f"{handle._title} v{handle.version} ({handle.language}{pinned})")
+        text = html.lines(doc.strip("\n").split("\n")) if doc else ""
+        return html.block(f"{html.code(str(handle._value))} &nbsp;{title}", text, colour=html.GREEN)
     except RekernelError as error:
-        return f"<code>{html.escape(str(error))}</code>"
+        return html.block(html.text(f"{handle._title}: {error}"), colour=html.RED)

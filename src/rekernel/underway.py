@@ -52,6 +52,7 @@ def doing(work: Work | None) -> Iterator[None]:
 def refuse(name: str, language: str, reason: Reason, *, key: str | None = None, advice: str | None = None) -> None:
     """Raise `FrozenError` if nothing may be compiled. `name` is said where no loader has asked."""
     if freezing.refused():
+        freezing.looked(name, language, key, reason)
         work = current()
         raise freezing.error(
             name if work is None else work.kernel_id, language, reason.field, reason.said, key=key, advice=advice,
@@ -59,8 +60,9 @@ def refuse(name: str, language: str, reason: Reason, *, key: str | None = None, 
         )  # fmt: skip
 
 
-def found(name: str, language: str) -> None:
+def found(name: str, language: str, key: str) -> None:
     """Tell that something came out of the cache."""
+    freezing.looked(name, language, key, None)
     _tell("from cache", name, language, from_cache=True)
 
 

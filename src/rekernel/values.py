@@ -25,15 +25,18 @@ class _Pickles:
 
 @dataclass(frozen=True)
 class Version(_Pickles):
-    """One successful load of one id."""
+    """One successful load of one id, as `KernelLoader.history` lists them."""
 
     kernel_id: str
+    """Of which id."""
     number: int
     """Counted from 1 for each id; never goes backwards."""
     source: str
     """The text, exactly as it was given."""
     options: Mapping[str, Any]
+    """The options of the language that it was loaded with."""
     kernels: tuple[str, ...]
+    """The names of its kernels."""
     loaded_at: float
     """Seconds since the epoch."""
     live: bool = False
@@ -61,7 +64,7 @@ class MachineCode:
         return disassemble(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelInfo(_Pickles):
     """All that rekernel knows about an id."""
 
@@ -101,6 +104,16 @@ class KernelInfo(_Pickles):
         """
         parts = [f"{code.title}:\n{code.text}" if code.title else code.text for code in self.machine]
         return "\n".join(parts) if parts else None
+
+    def __repr__(self) -> str:
+        from rekernel.infotext import info_text
+
+        return info_text(self)
+
+    def _repr_html_(self) -> str:
+        from rekernel.infotext import info_html
+
+        return info_html(self)
 
     def diff(self, version: int) -> str:
         """Return a unified diff from the text of `version` to the text of this one.

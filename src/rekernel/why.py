@@ -21,7 +21,9 @@ _LONGEST = 3000  # characters of a value that is kept in words: GCC's ``-march=n
 _SHOWN = 60  # characters of a value in a sentence
 _TEXTS = ("unit", "beside", "headers")
 """Fields that hold texts, of which only the digest is kept."""
-_FLAGS = ("cxxflags", "linker flags", "flags", "options")
+_FIRST = ("unit", "version", "nvrtc", "architecture")
+"""What says most where several fields differ: a new version of a compiler has another path and other files, too."""
+_FLAGS = ("cxxflags", "linker flags", "flags", "options", "environment")
 _SAID = {
     "unit": "text changed", "beside": "text beside it changed", "module": "what it is linked to changed",
     "launcher": "compiler launcher", "driver": "compiler", "version": "compiler version", "triple": "target system",
@@ -48,14 +50,14 @@ def words(fields: Iterable[tuple[str, object]]) -> dict[str, Any]:
     """Return the fields of a key as a manifest keeps them: in words where they are short, else as digests.
 
     >>> words([("unit", "int f();"), ("triple", "x86_64-linux-gnu"), ("module", False)])
-    {'unit': '#dc6ea29ef8cf', 'triple': 'x86_64-linux-gnu', 'module': False}
+    {'unit': '#d09b64409676', 'triple': 'x86_64-linux-gnu', 'module': False}
     """
     return {label: _word(label, value) for label, value in fields}
 
 
 def differing(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Return the labels of the fields that differ, in the order of the key."""
-    labels = dict.fromkeys([*now, *before])
+    """Return the labels of the fields that differ: what says most, then in the order of the key."""
+    labels = dict.fromkeys([*_FIRST, *now, *before])
     return [label for label in labels if now.get(label, _NONE) != before.get(label, _NONE)]
 
 
@@ -70,7 +72,7 @@ def because(missed: str, now: Mapping[str, Any], others: Sequence[Mapping[str, A
     `missed` is the cache's own reason, which says more where there was an entry of the key: ``header changed: a.h``.
     `others` are the fields of what the same kernels were before, the latest first.
 
-    >>> because("new", {"unit": "#1", "cxxflags": ["-O3", "-g"]}, [{"unit": "#1", "cxxflags": ["-O2", "-g"]}])
+    >>> because("new", {"unit": "#1", "cxxflags": "-O3 -g"}, [{"unit": "#1", "cxxflags": "-O2 -g"}])
     Reason(field='cxxflags', said='flags changed: -O2 -> -O3')
     >>> because("new", {"unit": "#1"}, [])
     Reason(field='key', said='not seen before')
@@ -91,7 +93,7 @@ _NONE = object()
 
 def _word(label: str, value: object) -> Any:
     if label not in _TEXTS:
-        plain = value.split("\0") if label in _FLAGS and isinstance(value, str) else _plain(value)
+        plain = value.replace("\0", " ") if isinstance(value, str) else _plain(value)
         if plain is not _NONE and len(str(plain)) <= _LONGEST:
             return plain
     return f"#{key.digest([('value', value)])[:12]}"
@@ -111,19 +113,25 @@ def _sentence(label: str, now: Any, before: Any) -> str:
     said = _SAID.get(label, label)
     if said.endswith("changed"):
         return said
-    if label in _FLAGS and isinstance(now, list) and isinstance(before, list):
-        gone, came = [f for f in before if f not in now], [f for f in now if f not in before]
-        shown = _change(" ".join(map(str, gone)), " ".join(map(str, came))) if gone or came else ": another order"
+    if label in _FLAGS:
+        now, before = (value.split() if isinstance(value, str) else value or [] for value in (now, before))
+        gone, came = _joined(f for f in before if f not in now), _joined(f for f in now if f not in before)
+        shown = _change(gone, came) if gone or came else ": another order"
         return f"{said} changed{shown}"
     return f"{said} changed{_change(_short(label, before), _short(label, now))}"
 
 
 def _change(before: str, now: str) -> str:
-    if "#" in (before[:1], now[:1]) or max(len(before), len(now)) > _SHOWN or before == now:
+    if "#" in (before[:1], now[:1]) or before == now:
         return ""
+    before, now = (text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..." for text in (before, now))
     if not before or not now:
         return f": {now} came" if now else f": {before} went"
     return f": {before} -> {now}"
+
+
+def _joined(items: Iterable[Any]) -> str:
+    return " ".join("=".join(map(str, item)) if isinstance(item, list) else str(item) for item in items)
 
 
 def _short(label: str, value: Any) -> str:
@@ -132,6 +140,6 @@ def _short(label: str, value: Any) -> str:
     if label == "nvrtc" and isinstance(value, list):
         return ".".join(map(str, value))
     if isinstance(value, list):
-        return " ".join(dict.fromkeys(str(item) for item in value))
+        return _joined(dict.fromkeys(map(str, value)))
     match = re.search(r"(gcc|clang) version (\d[\d.]*)", str(value)) if label == "version" else None
     return str(value) if match is None else f"{match[1].replace('gcc', 'g++').replace('clang', 'clang++')} {match[2]}"

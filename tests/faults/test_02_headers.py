@@ -61,7 +61,7 @@ class Here:
 def test_a_header_of_a_header_changes(place, info, how):
     here, line = Here(place, info), LINES[how]
     header = place / "second" / ("sub" if how == "a folder" else "") / "b.h"
-    assert here.run(line) == (1, "new")
+    assert here.run(line) == (1, "not seen before")
     assert here.run(line) == (1, None)
     header.write_text("#define B 22\n")
     assert here.run(line) == (22, f"header changed: {header}")
@@ -97,7 +97,7 @@ def test_another_text_with_the_old_time_is_another(place):
 @needs_compiler
 def test_a_new_header_shadows_another(place):
     here, line = Here(place), "#include <a.h>\n"
-    assert here.run(line) == (1, "new")
+    assert here.run(line) == (1, "not seen before")
     (place / "first" / "a.h").write_text("#define B 7\n")
     answer, why = here.run(line)
     assert (answer, why) == (7, f"header may be shadowed: {place / 'first' / 'a.h'}")
@@ -147,7 +147,7 @@ def test_the_order_of_the_include_directories_counts(place):
     assert here.run("#include <a.h>\n")[0] == 7
     first, second = here.jit.module_builder.include_dirs()
     type(here.jit.module_builder).include_dirs = staticmethod(lambda: [second, first])
-    assert here.run("#include <a.h>\n") == (1, "new")
+    assert here.run("#include <a.h>\n") == (1, "flags changed: another order")
 
 
 @pytest.mark.skipif(not compilers(), reason="there is no C++ compiler")
@@ -163,4 +163,4 @@ print(json.dumps(Here(Path(sys.argv[1])).run()))
     said = [json.loads(run_python(program, str(place), **env).stdout) for _ in range(2)]
     place.joinpath("second", "b.h").write_text("#define B 9\n")
     said.append(json.loads(run_python(program, str(place), **env).stdout))
-    assert said == [[1, "new"], [1, None], [9, f"header changed: {place / 'second' / 'b.h'}"]]
+    assert said == [[1, "not seen before"], [1, None], [9, f"header changed: {place / 'second' / 'b.h'}"]]

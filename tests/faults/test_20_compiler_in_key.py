@@ -13,6 +13,7 @@ from rekernel import key, probe
 from rekernel.compilers import CompilerInfo, GccInfo
 from rekernel.jit import CpuJit
 from rekernel.objcache import ObjectCache
+from rekernel.why import NEW
 
 
 def wrap(path, compiler: str, version: str | None = None, extra: str = "") -> str:
@@ -42,11 +43,13 @@ def reason(tmp_path, monkeypatch):
 @each_compiler
 def test_the_same_name_first_on_path_is_another_compiler(info, tmp_path, monkeypatch, reason):
     kind, command = type(info), info.command
-    assert [reason(kind(command=command)) for _ in range(2)] == ["new", None]
+    assert [reason(kind(command=command)) for _ in range(2)] == [NEW, None]
     (tmp_path / "bin").mkdir()
     wrap(tmp_path / "bin" / command, command)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    assert [reason(kind(command=command)) for _ in range(2)] == ["new", None]
+    said = [reason(kind(command=command)) for _ in range(2)]
+    assert said[0].startswith("compiler changed")
+    assert said[1] is None
     (tmp_path / "bin" / command).unlink()
     assert reason(kind(command=command)) is None
 
@@ -60,17 +63,18 @@ def test_a_new_version_in_the_same_place(info, tmp_path, reason):
         os.utime(path, (1, 1))
         shutil.rmtree(tmp_path / "cache" / "probes", ignore_errors=True)
         said.append(reason(type(info)(command=str(path))))
-    assert said == ["new", "new", None]
+    kind = {"gcc": "g++", "clang": "clang++"}[type(info).__name__.removesuffix("Info").lower()]
+    assert said == [NEW, f"compiler version changed: {kind} 98.1.0 -> {kind} 99.1.0", None]
 
 
 @each_compiler
 def test_a_compiler_that_is_replaced_is_asked_again(info, tmp_path, reason):
     path = tmp_path / "compiler"
     wrap(path, info.command, "98.1.0")
-    assert reason(type(info)(command=str(path))) == "new"
+    assert reason(type(info)(command=str(path))) == NEW
     wrap(tmp_path / "next", info.command, "99.10.0")
     os.replace(tmp_path / "next", path)
-    assert reason(type(info)(command=str(path))) == "new"
+    assert reason(type(info)(command=str(path))).startswith("compiler version changed: ")
 
 
 @pytest.mark.skipif(len(compilers()) < 2, reason="needs two compilers")
@@ -82,16 +86,18 @@ def test_cxx_chooses_and_counts(monkeypatch, reason):
         said.append(reason())
     monkeypatch.setenv("REKERNEL_CXX", "g++")
     said.append(reason())
-    assert said == ["new", "new", None, None, None]
+    assert said[0] == NEW
+    assert said[1].startswith("compiler version changed: g++ ")
+    assert said[2:] == [None, None, None]
 
 
 @needs_compiler
 @pytest.mark.parametrize("variable", ["CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH"])
 def test_variables_that_change_what_a_compiler_finds(monkeypatch, tmp_path, variable, reason):
     monkeypatch.delenv(variable, raising=False)
-    assert reason() == "new"
+    assert reason() == NEW
     monkeypatch.setenv(variable, str(tmp_path))
-    assert reason() == "new"
+    assert reason().startswith(("environment of the compiler changed", "files of the compiler changed", "linker changed"))
     monkeypatch.setenv(variable, "")
     monkeypatch.delenv(variable)
     assert reason() is None
@@ -100,7 +106,7 @@ def test_variables_that_change_what_a_compiler_finds(monkeypatch, tmp_path, vari
 @needs_compiler
 @pytest.mark.parametrize("variable", ["LANG", "HOME", "MAKEFLAGS", "PWD", "USER", "COLUMNS"])
 def test_variables_that_change_nothing(monkeypatch, tmp_path, variable, reason):
-    assert reason() == "new"
+    assert reason() == NEW
     monkeypatch.setenv(variable, str(tmp_path))
     assert reason() is None
 
@@ -121,9 +127,9 @@ def test_a_header_found_by_cpath_is_the_right_one(monkeypatch, tmp_path):
 
 @needs_compiler
 def test_a_new_schema_of_ours(monkeypatch, reason):
-    assert [reason(), reason()] == ["new", None]
+    assert [reason(), reason()] == [NEW, None]
     monkeypatch.setattr(key, "SCHEMA", key.SCHEMA + 1)
-    assert [reason(), reason()] == ["new", None]
+    assert [reason(), reason()] == [NEW, None]
 
 
 @needs_compiler
@@ -133,12 +139,13 @@ def test_a_launcher_and_flags_of_the_command_count(tmp_path, reason):
     ccache.chmod(0o755)
     plain = CompilerInfo.get_default().command
     said = [reason(CompilerInfo(command=command)) for command in (plain, f"{ccache} {plain}", f"{plain} -DX", plain)]
-    assert said == ["new", "new", "new", None]
+    assert said == [NEW, f"compiler launcher changed{said[1][25:]}", "flags changed: -DX came", None]
+    assert said[1].startswith("compiler launcher changed: /")
 
 
 @pytest.mark.skipif("g++" not in {info.command for info in compilers()}, reason="needs g++")
 def test_one_compiler_by_two_paths_is_right_by_both(tmp_path, reason):
     (tmp_path / "g++").symlink_to(shutil.which("g++"))
-    assert reason(GccInfo()) == "new"
-    assert reason(GccInfo(command=str(tmp_path / "g++"))) in ("new", None)
+    assert reason(GccInfo()) == NEW
+    assert (reason(GccInfo(command=str(tmp_path / "g++"))) or "compiler changed").startswith("compiler changed")
     assert reason(GccInfo(command=str(tmp_path / "g++"))) is None

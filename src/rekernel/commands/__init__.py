@@ -17,9 +17,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction["Parser"]  # argparse has no public name for it
 
 __all__ = [
-    "CommandError", "Parser", "UsageError", "console", "dump", "existing", "power_of_two", "size", "subcommand",
-    "table", "tell", "whole",
+    "CommandError", "Parser", "UsageError", "console", "dump", "error_document", "existing", "message_of", "only_json", "plain_warnings",
+    "power_of_two", "size", "subcommand", "table", "tell", "whole",
 ]  # fmt: skip
 
 PIPED_WIDTH = 160
@@ -58,6 +59,13 @@ class UsageError(CommandError):
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are exceptions, so that one place prints them, as text or as JSON."""
+
+    more: Callable[[], str] | None = None
+    """Gives the end of the help, where that takes more than is imported for every call."""
+
+    def format_help(self) -> str:
+        """Return the help, its end included."""
+        return super().format_help() + ("" if self.more is None else f"\n{self.more()}\n")
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` instead of ending the process."""
@@ -136,9 +144,13 @@ def console(*, stderr: bool = False) -> Console:
     """Return a console: colours on a terminal only, and never where NO_COLOR is set; rows stay whole when piped."""
     from rich.console import Console
 
+    class Own(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # which `main` knows; rich would end the process with status 1
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return Own(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -153,31 +165,94 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
+_documents: list[TextIO] = []
+"""Where JSON goes, inside of `only_json`."""
+
+
 def dump(document: Any) -> None:
     """Print the one JSON document of a subcommand."""
-    print(json.dumps(document, indent=2, default=_plain, allow_nan=False))
+    print(json.dumps(document, indent=2, default=_plain), file=_documents[-1] if _documents else None, flush=True)
+
+
+@contextmanager
+def only_json() -> Iterator[None]:
+    """Let nothing but `dump` reach standard output: what texts and their runtimes print goes to the error stream."""
+    sys.stdout.flush()
+    kept = -1
+    with suppress(OSError, ValueError):
+        if sys.stdout.fileno() == 1:
+            kept = os.dup(1)
+    if kept < 0:  # it is no file: in a notebook or a test
+        _documents.append(sys.stdout)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            _documents.pop()
+        return
+    os.dup2(2, 1)  # a library in C does not ask Python where it may print
+    try:
+        with open(kept, "w", encoding="utf-8", closefd=False) as stream:
+            _documents.append(stream)
+            yield
+    finally:
+        _documents.pop()
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, set | frozenset | Sequence):
-        return list(value)
-    return str(value)
+    return list(value) if isinstance(value, set | frozenset | Sequence) else str(value)
+
+
+@contextmanager
+def plain_warnings(prog: str) -> Iterator[None]:
+    """Print warnings of ours as one line, without the line of the code that gives them."""
+    import warnings
+
+    from rekernel.errors import RekernelWarning
+
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, RekernelWarning):
+                print(f"{prog}: warning: {message}", file=sys.stderr)
+            else:
+                others(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
+
+
+def error_document(error: BaseException) -> dict[str, Any]:
+    """Return an error as JSON: its kind, message and hint, and for one in a text the place."""
+    made = {"kind": type(error).__name__, "message": message_of(error), "hint": getattr(error, "hint", "")}
+    names = ("kernel_id", "language", "filename", "line", "column", "field", "command")
+    return made | {name: getattr(error, name) for name in names if getattr(error, name, None) is not None}
+
+
+def message_of(error: BaseException) -> str:
+    """Return the whole text of an error; what is no error of ours and says too little gets its type in front."""
+    said = str(error)
+    known = isinstance(error, CommandError) or type(error).__module__.partition(".")[0] == "rekernel"
+    return said if known and said else f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def tell(error: BaseException, prog: str, as_json: bool) -> int:
     """Print what ended the subcommand `prog`; returns the exit status."""
     status: int = getattr(error, "status", 1)
-    message, hint = str(error) or type(error).__name__, getattr(error, "hint", "")
     if as_json:
-        dump({"error": {"kind": type(error).__name__, "message": message, "hint": hint}})
+        dump({"error": error_document(error)})
         return status
     if isinstance(error, UsageError) and error.parser is not None:
         prog = error.parser.prog
         error.parser.print_help(sys.stderr)
         print(file=sys.stderr)
-    print(f"{prog}: error: {message}", file=sys.stderr)
-    if hint:
+    print(f"{prog}: error: {message_of(error)}", file=sys.stderr)
+    if hint := getattr(error, "hint", ""):
         print(hint, file=sys.stderr)
     return status

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rekernel.commands import power_of_two, subcommand, whole
+from rekernel.commands import dump, power_of_two, subcommand, whole
 
 if TYPE_CHECKING:
     from rekernel.commands import Subparsers
+    from rekernel.demo.results import Row
 
 __all__ = ["add"]
 
@@ -17,7 +18,7 @@ __all__ = ["add"]
 def add(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subcommand(
-        subparsers, "demo", _run, json=False,
+        subparsers, "demo", _run,
         help="a simulation whose kernel is edited while it runs",
         description="A Gray-Scott simulation through Taichi and through C++ on the CPU, or through the one that is\n"
         "there. Its kernel is replaced twice, broken once and rolled back once while the state goes on;\n"
@@ -36,4 +37,11 @@ def add(subparsers: Subparsers) -> None:
 def _run(a: argparse.Namespace) -> int:
     from rekernel import demo
 
-    return demo.run(demo.Options(size=a.size, steps=a.steps, out=a.out, seed=a.seed, quiet=a.quiet))
+    options = demo.Options(size=a.size, steps=a.steps, out=a.out, seed=a.seed, quiet=a.quiet or a.json)
+    if not a.json:
+        return demo.run(options)
+    rows: list[Row] = []
+    status = demo.run(options, rows.extend)
+    acts = [{**vars(row), "runs": {name: vars(one) for name, one in row.runs.items()}} for row in rows]
+    dump({"acts": acts, "picture": str(a.out) if acts else None, "status": status})
+    return status

@@ -83,7 +83,7 @@ def obtain(cache: ObjectCache, order: Order, make: Make | None = None) -> Artefa
             if entry is None:
                 with underway.compiling(name, language, reason, key=digest):
                     return _build(cache, order, make, digest, words, reason)
-    underway.found(name, language)
+    underway.found(name, language, digest)
     kept = entry.manifest
     return Artefact(entry.data, digest, True, None, tuple(kept["warnings"]), tuple(kept["command"]), kept)
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rekernel.demo.gray_scott import ACTS
+
+if TYPE_CHECKING:
+    from rekernel.demo.results import Row
 
 __all__ = ["Options", "run"]
 
@@ -36,8 +41,8 @@ class Options:
     """Only the table and the path of the picture are printed."""
 
 
-def run(options: Options) -> int:
-    """Play all acts, print the table, write the picture; returns the exit status.
+def run(options: Options, told: Callable[[Sequence[Row]], None] | None = None) -> int:
+    """Play all acts, print the table, write the picture; returns the exit status. `told` gets the rows of the table.
 
     0: all went well; 1: a swap did not keep the state, or the two languages do not agree; 2: it could not start;
     130: Ctrl-C, with the picture of what there is.
@@ -67,6 +72,8 @@ def run(options: Options) -> int:
         show.say("Stopped; this is what there is.", "yellow")
         status = 130
     play.close(options.out)
+    if told is not None:
+        told(play.rows)
     for side in ready:
         side.loader.cleanup_all()
     return status or int(not play.good)

@@ -23,7 +23,9 @@ __all__ = ["JitBase", "JitError", "KernelWrapper", "NoJit", "no_jit"]
 class KernelWrapper(_native.Handle):
     """A compiled kernel: call it.
 
-    The call goes straight into native code, which checks the arguments; there is no Python frame between.
+    The call goes straight into native code, which checks the arguments; there is no Python frame between. Wrong ones
+    raise TypeError and ValueError (`ArgumentTypeError`, `ArgumentValueError`). It never changes: to replace a kernel,
+    compile another one, or load its text with a `KernelLoader`.
     """
 
     __slots__ = ("_details", "_kernel")
@@ -141,7 +143,10 @@ class JitBase(ABC):
 
 
 class NoJit(JitBase):
-    """Not a just-in-time compiler: says so when it is asked to compile, and lets the code be looked at."""
+    """Not a just-in-time compiler: says so when it is asked to compile, and lets the code be looked at.
+
+    ``ps.CreateKernelConfig(jit=no_jit)`` is how a kernel of pystencils is made to be looked at only.
+    """
 
     def compile(self, kernel: Any) -> NoReturn:
         """Raise `JitError`."""

@@ -37,6 +37,14 @@ class CpuJit(JitBase):
     `module_builder`: how kernels become text. With `emit_warnings`, the compiler's warnings are shown.
 
     Making one starts nothing; the compiler is looked for when it is first needed (ToolchainError).
+
+    >>> from rekernel import Kernel, Parameter, Slot
+    >>> half = Kernel(
+    ...     "half", (Parameter("x", "scalar", dtype="float64"),), "cpp", returns="float64",
+    ...     code="double half(double x) { return x / 2; }", slots=(Slot("scalar", "x"),),
+    ... )
+    >>> CpuJit().compile(half)(3)
+    1.5
     """
 
     def __init__(
@@ -79,7 +87,10 @@ class CpuJit(JitBase):
         return self.compile_many([kernel])[0]
 
     def compile_many(self, kernels: Sequence[Any]) -> tuple[KernelWrapper, ...]:
-        """Compile several kernels as one unit: one run of the compiler."""
+        """Compile several kernels as one unit, in one run of the compiler; return a callable for each.
+
+        Raises what `compile` raises; then there is none.
+        """
         values = tuple(_kernel(one, self) for one in kernels)
         if not values:
             return ()
@@ -105,7 +116,10 @@ class CpuJit(JitBase):
         return tuple(wrappers)
 
     def export(self, kernel: Kernel | Sequence[Kernel], directory: Path) -> Path:
-        """Write an importable extension module of one or more kernels and its ``.pyi``; return its file."""
+        """Write an importable extension module of one or more kernels and its ``.pyi``; return its file.
+
+        The module runs in a Python of this version with NumPy, without rekernel.
+        """
         from rekernel.jit.export import export
 
         return export(self, as_tuple(kernel), directory)

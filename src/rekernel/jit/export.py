@@ -8,7 +8,8 @@ import keyword
 import os
 import sysconfig
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,10 @@ from rekernel.pymodule import PythonModuleBuilder, function_name, groups, hides_
 if TYPE_CHECKING:
     from rekernel.jit.cpu import CpuJit
 
-__all__ = ["export", "name_of_module", "python_include_dirs", "stub", "write_module"]
+__all__ = ["HEAD", "export", "name_of_module", "python_include_dirs", "stub", "write_module"]
+
+HEAD = '"""Compiled kernels, made by rekernel."""'
+"""What every ``.pyi`` begins with."""
 
 
 def export(jit: CpuJit, kernels: Sequence[Kernel], directory: str | os.PathLike[str], name: str | None = None) -> Path:
@@ -47,14 +51,17 @@ def write_module(directory: Path, name: str, data: bytes, types: str) -> Path:
     return module
 
 
-def stub(kernels: Sequence[Kernel]) -> str:
-    """Return the text of the ``.pyi`` of a module with these kernels."""
+def stub(kernels: Sequence[Kernel], *, whole: bool = True) -> str:
+    """Return the text of the ``.pyi`` of a module with these kernels. If they are not `whole`, all else in it is Any."""
     named = groups(kernels)
     names = "Any" if len(named) == len(kernels) else "Any, overload"
-    parts = [f'"""Compiled kernels, made by rekernel."""\n\nfrom typing import {names}\n']
+    parts = [f"{HEAD}\n\nfrom typing import {names}\n"]
     parts += ["\nimport numpy as np\nimport numpy.typing as npt\n"]
     for numbers in named.values():
-        parts += [f"\n{text}" for text in _functions([kernels[number] for number in numbers])]
+        same = [kernels[number] for number in numbers]
+        parts += [_launched(same)] if same[0].language == "cuda" else [f"\n{text}" for text in _functions(same)]
+    if not whole:
+        parts += ["\ndef __getattr__(name: str) -> Any: ...\n"]
     return "".join(parts)
 
 
@@ -82,13 +89,26 @@ def python_include_dirs() -> list[str]:
     return places
 
 
-def _functions(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the kernels of one name: as overloads, those first whose numbers Python would also take for wider ones."""
+def _functions(kernels: Sequence[Kernel], method: str = "") -> list[str]:
+    """Return the kernels of one name, or methods of it: as overloads, narrow numbers first, each type in one of them."""
     narrow_first = sorted(kernels, key=lambda kernel: [_width(p) for p in kernel.parameters])
     heads = {_arguments(kernel): kernel for kernel in reversed(narrow_first)}  # float and double are one type here
     mark = "@overload\n" if len(heads) > 1 else ""
     chosen = [kernel for kernel in narrow_first if heads[_arguments(kernel)] is kernel]
-    return [mark + _function(kernel) for kernel in chosen]
+    alike = [[k for k in chosen[:at] if len(k.parameters) == len(kernel.parameters)] for at, kernel in enumerate(chosen)]
+    taken = [[{_width(k.parameters[i]) for k in before} for i, _ in enumerate(kernel.parameters)]
+             for kernel, before in zip(chosen, alike, strict=True)]  # fmt: skip
+    return [mark + _function(kernel, method, others) for kernel, others in zip(chosen, taken, strict=True)]
+
+
+def _launched(kernels: Sequence[Kernel]) -> str:
+    """Return kernels of one name that are launched on a grid, whose arrays are of any library that has a GPU's."""
+    known = [replace(p, kind="other") if p.kind != "scalar" else p for kernel in kernels for p in kernel.parameters]
+    parameters = iter(known)
+    loose = [replace(kernel, parameters=tuple(next(parameters) for _ in kernel.parameters)) for kernel in kernels]
+    name, calls = function_name(kernels[0]), "".join(f"\n{text}" for text in _functions(loose, "__call__"))
+    head = f"\nclass _{name}:\n    def __getitem__(self, launch: Any) -> _{name}: ...\n"
+    return f"{head}{textwrap.indent(calls.lstrip(), '    ')}\n{name}: _{name}\n"
 
 
 def _width(parameter: Parameter) -> int:
@@ -97,33 +117,37 @@ def _width(parameter: Parameter) -> int:
     return next(i for i, word in enumerate(("bool", "int", "float", "complex")) if word in (parameter.dtype or word))
 
 
-def _arguments(kernel: Kernel) -> str:
+def _arguments(kernel: Kernel, taken: Sequence[Collection[int]] = ()) -> str:
     if any(keyword.iskeyword(p.name) for p in kernel.parameters):  # C++ has names that Python cannot write
         return "*args: Any, **kwargs: Any"
-    rows = [f"{p.name}: {_type(p)}" for p in kernel.parameters]
+    others = taken or [()] * len(kernel.parameters)
+    rows = [f"{p.name}: {_type(p, other)}" for p, other in zip(kernel.parameters, others, strict=True)]
     if kernel.policy == "pystencils":
         rows = [*(["*"] if rows else []), *rows, "**ignored: object"]
     return ", ".join(rows)
 
 
-def _function(kernel: Kernel) -> str:
+def _function(kernel: Kernel, method: str, taken: Sequence[Collection[int]]) -> str:
     doc = inspect.cleandoc(kernel.doc or str(kernel)).replace("\\", "\\\\")
     doc = doc.replace('"', '\\"') if '"""' in doc or doc.endswith('"') else doc
     body = textwrap.indent(f'"""{doc}\n"""' if "\n" in doc else f'"""{doc}"""', "    ")
-    return f"def {function_name(kernel)}({_arguments(kernel)}) -> {_result(kernel.returns)}:\n{body}\n"
+    arguments = ", ".join(filter(None, ["self" * bool(method), _arguments(kernel, taken)]))
+    return f"def {method or function_name(kernel)}({arguments}) -> {_result(kernel.returns)}:\n{body}\n"
 
 
-def _type(parameter: Parameter) -> str:
+_NUMBERS = ("bool | np.bool_", "int | np.integer[Any]", "float | np.floating[Any]", "complex | np.complexfloating[Any, Any]")
+
+
+def _type(parameter: Parameter, taken: Collection[int] = ()) -> str:
+    """Return the type of an argument, without numbers of a kind that another overload has `taken`."""
+    if parameter.kind in ("template", "other"):  # fields, matrices, textures: another library's own
+        return "Any"
     if parameter.kind != "scalar":
-        element = "np.void" if parameter.fields or parameter.dtype is None else _element(parameter.dtype)
+        element = "np.void" if parameter.fields else "Any" if parameter.dtype is None else _element(parameter.dtype)
         return f"npt.NDArray[{element}]"
-    dtype = parameter.dtype or ""
-    if dtype == "bool":
-        return "bool | np.bool_"
-    if "int" in dtype:
-        return "int | np.integer[Any]"
-    real = "float | np.floating[Any] | np.integer[Any]"
-    return f"complex | np.complexfloating[Any, Any] | {real[8:]}" if dtype.startswith("complex") else real
+    width = _width(parameter)
+    narrower = range(0 if width == 0 else 1, width)  # what Python converts: no bool to a number
+    return " | ".join(_NUMBERS[kind] for kind in (width, *reversed(narrower)) if kind == width or kind not in taken)
 
 
 def _element(dtype: str) -> str:
@@ -133,4 +157,6 @@ def _element(dtype: str) -> str:
 def _result(dtype: str | None) -> str:
     if dtype is None:
         return "None"
-    return next(name for name in ("bool", "int", "float", "complex") if name in dtype)
+    if not dtype.isidentifier():  # a vector, several values
+        return "Any"
+    return next((name for name in ("bool", "int", "float", "complex") if name in dtype), "Any")

@@ -137,7 +137,7 @@ def obtain(
             entry = cache.lookup(digest, headers.valid, again=True)
             if entry is None:
                 return build(reason)
-    underway.found(name, language)
+    underway.found(name, language, digest)
     manifest = entry.manifest
     return Artefact(entry.data, digest, True, None, tuple(manifest["warnings"]), tuple(manifest["command"]), manifest)
 

@@ -101,9 +101,18 @@ class Built:
 class Language(Protocol):
     """One row of the table.
 
-    One verb is optional: ``export(self, built: Built, request: Request, directory: Path, name: str | None) -> Path``
+    Three verbs are optional.
+    ``export(self, built: Built, request: Request, directory: Path, name: str | None) -> Path``
     writes a version as a Python module that needs no rekernel, and returns its file. The request is the one that the
-    version was built for, without what only a build needs.
+    version was built for, without what only a build needs. ``start(self, text: str) -> None`` is for a language whose
+    texts rely on a runtime that the program has started: it starts one as far as the text does not.
+    ``waiting(self, built: Built) -> Mapping[str, Callable[[], object]]`` gives, for each kernel that is compiled when
+    it is first called, what compiles it.
+
+    Two more are optional, for watching files. ``files(self, built: Built) -> Mapping[str, object]`` gives the files
+    beside the text that a version was built with, each with the `key.content` of what was read;
+    ``mentions(self, path: str, text: bytes, options: Mapping[str, Any]) -> Iterable[str]`` those that a text may mean, also
+    where they are missing or the text is wrong.
     """
 
     name: str
@@ -223,9 +232,7 @@ def detect(text: str, filename: str | None = None, live: str | None = None) -> L
     if len(seen) == 1:
         return table[next(iter(seen))]
     if not seen:
-        raise ValueError(
-            "cannot tell the language of this text: it has none of the known marks; "
-            f"pass language= ({', '.join(sorted(table))})"
-        )
+        what = "it has none of the known marks" if text.strip() else "nothing is in it"
+        raise ValueError(f"cannot tell the language of this text: {what}; pass language= ({', '.join(sorted(table))})")
     marks = "; ".join(f"{name}: {mark!r}" for name, mark in sorted(seen.items()))
     raise ValueError(f"the text has marks of more than one language ({marks}); pass language=")

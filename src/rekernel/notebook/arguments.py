@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["OWN", "Asked", "dashed", "id_and_version", "is_switch", "known_flags", "read", "words"]
+__all__ = ["OWN", "Asked", "dashed", "id_and_version", "is_switch", "known_flags", "read", "usage", "words"]
 
 OWN: Mapping[str, str] = {
     "quiet": "show nothing when all is well",
@@ -46,6 +46,11 @@ def is_switch(help_text: str) -> bool:
     return help_text.startswith("True")
 
 
+def usage(name: str, told: str) -> str:
+    """Return an option as help shows it: ``--flags VALUE``."""
+    return dashed(name) + ("" if is_switch(told) or name in OWN else " VALUE")
+
+
 def known_flags(languages: Mapping[str, Mapping[str, str]], language: str | None = None) -> dict[str, str]:
     """Return all that may stand in a cell's first line, with a line of help each.
 
@@ -53,18 +58,26 @@ def known_flags(languages: Mapping[str, Mapping[str, str]], language: str | None
     the others are left out.
     """
     found = {dashed(name): f"the text is {name}" for name in languages}
-    for name in [language] if language in languages else languages:
+    for name in [language] if language is not None and language in languages else languages:
         found.update({dashed(option): told for option, told in languages[name].items()})
     found.update({dashed(name): told for name, told in OWN.items()})
     return found
 
 
-def read(line: str, languages: Mapping[str, Mapping[str, str]], language: str | None = None) -> Asked:
-    """Return what a line says. `language` is that of the text where the line does not name one, if it is known."""
+def read(
+    line: str, languages: Mapping[str, Mapping[str, str]], language: str | None = None, likely: str | None = None
+) -> Asked:
+    """Return what a line says.
+
+    `language` is that of the text where the line does not name one, if it is known for sure; `likely` is what an error
+    is to speak of.
+    """
     rest = iter(words(line))
     ids: list[str] = []
     named: list[str] = []
-    quiet, load, options = False, {}, {}
+    quiet = False
+    load: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     flags: list[tuple[str, str | None]] = []
     options_of = _options(languages, [word[2:] for word in words(line) if word[2:] in languages] or [language])
     for word in rest:
@@ -89,7 +102,7 @@ def read(line: str, languages: Mapping[str, Mapping[str, str]], language: str | 
             if "=" not in word and not is_switch(options_of[option]):
                 flags[-1] = (name, _value(name, rest, languages))
         else:
-            raise ValueError(_unknown(name, languages, language if not named else named[0]))
+            raise ValueError(_unknown(name, languages, named[0] if named else language or likely))
     if len(ids) > 1:
         raise ValueError(f"one id, not {len(ids)}: {', '.join(ids)}; a value of an option stands behind its name")
     if len(set(named)) > 1:
@@ -129,7 +142,7 @@ def _version(word: str) -> int | None:
 
 
 def _options(languages: Mapping[str, Mapping[str, str]], wanted: Sequence[str | None]) -> dict[str, str]:
-    tables = [languages[name] for name in wanted if name in languages] or list(languages.values())
+    tables = [languages[name] for name in wanted if name is not None and name in languages] or list(languages.values())
     return {option: told for table in tables for option, told in table.items()}
 
 
@@ -169,9 +182,14 @@ def _number_or_list(text: str) -> Any:
 
 def _unknown(name: str, languages: Mapping[str, Mapping[str, str]], language: str | None) -> str:
     known = known_flags(languages, language)
-    close = get_close_matches(name, known, 1)
-    hint = f": did you mean {close[0]}?" if close else "."
-    elsewhere = [lang for lang, table in languages.items() if name[2:].replace("-", "_") in table]
-    if elsewhere and language is not None:
-        hint = f": it is for {' and '.join(elsewhere)}, and this text is {language}."
+    option = (
+        name if name in known_flags(languages) else next(iter(get_close_matches(name, known_flags(languages), 1)), "")
+    )
+    hint, owners = ".", " and ".join(lang for lang, table in languages.items() if option[2:].replace("-", "_") in table)
+    if option == name:
+        hint = f": it is for {owners}, and this text is {language}."
+    elif option in known:
+        hint = f": did you mean {option}?"
+    elif option:
+        hint = f": did you mean {option}, which is for {owners}? This text is {language}."
     return f"unknown option {name}{hint} Known{f' for {language}' if language else ''}: {', '.join(known)}"

@@ -17,7 +17,7 @@ __all__ = ["Cells"]
 
 @dataclass
 class Cells:
-    """What is known of a notebook's cells. A terminal's have no identity, so they are told apart by their text alone."""
+    """What is known of a notebook's cells. Those of a terminal have no identity: their text alone tells their id."""
 
     cell_id: str | None = None
     raw: str = ""
@@ -67,20 +67,20 @@ class Cells:
         names = names_of(text, language)
         return derive(kernels, names, language) if names else None
 
-    def note(self, kernel_id: str, derived: bool, options: Set[str], run: int) -> tuple[str, ...]:
+    def note(self, kernel_id: str, derived: bool, options: Set[str], run: int) -> list[str]:
         """Remember a load that went well; return what is to be said of it."""
         cell, before = self.cell_id, self.loaded.get(kernel_id)
         self.loaded[kernel_id] = (cell, run)
         self.given[kernel_id] = {*self.given.get(kernel_id, ()), *options}
         if not derived:
-            return ()
+            return []
         if cell is not None:
             self.ids[cell] = kernel_id
         if before is None or before[0] is None or cell is None or before[0] == cell:
-            return ()
+            return []
         for other in [other for other, held in self.ids.items() if held == kernel_id and other != cell]:
             del self.ids[other]
-        return (f"this replaces {kernel_id} of the cell [{before[1]}]; to have both, name one: %%kernel NAME",)
+        return [f"this replaces {kernel_id} of the cell [{before[1]}]; to have both, name one: %%kernel NAME"]
 
 
 def _holds(live: Live, names: tuple[str, ...], language: str) -> bool:

@@ -87,7 +87,9 @@ function render({ model, el }) {
     const rate = state.rate ? ` · ${state.rate} steps/s` : "";
     count.textContent = state.steps_itself ? `${state.steps.toLocaleString("en")} steps${rate}` : "";
     const [rows, columns] = state.shape;
-    image.style.width = `${Math.round(columns >= rows ? state.size : (state.size * columns) / rows)}px`;
+    const width = Math.round(columns >= rows ? state.size : (state.size * columns) / rows);
+    image.style.width = scale.style.width = `${width}px`;
+    stage.style.maxWidth = `min(100%, ${Math.max(width, 420)}px)`; // room for the buttons below a small picture
     image.style.aspectRatio = `${columns} / ${rows}`;
     image.classList.toggle("fine", Math.max(rows, columns) > state.size);
     image.alt = `field of ${rows} by ${columns}`;

@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.display import display
 
 from rekernel.default import kernels
 from rekernel.errors import RekernelError, RekernelWarning
+from rekernel.infotext import took
 from rekernel.languages import languages
-from rekernel.live import Edition, Live
-from rekernel.notebook import arguments, tables
-from rekernel.notebook.cells import Cells
+from rekernel.live import Edition, Live, live_of
+from rekernel.notebook import arguments, completion, tables
+from rekernel.notebook.background import Ends, display
+from rekernel.notebook.cells import Cells, names_of
 from rekernel.notebook.names import Names, Outside
-from rekernel.notebook.status import Status, took
+from rekernel.notebook.status import Status
 from rekernel.values import ReloadEvent
 
-__all__ = ["KernelMagics", "start", "stop"]
+__all__ = ["RekernelMagics", "start", "stop"]
 
 _MOST = 8  # signatures below a cell
+_PLAIN = ("text changed", "not seen before")  # reasons to build that go without saying
 
 
 @magics_class
-class KernelMagics(Magics):
+class RekernelMagics(Magics):
     """Kernels in the cells of a notebook, all in the process's default loader, ``rekernel.kernels``."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
+        self.host = shell
         self.cells = Cells()
         self.names = Names(shell.user_ns)
+        self.ends = Ends(in_place=hasattr(shell, "kernel"))
+
+    def begin(self, info: Any) -> None:
+        """Called by IPython before every cell."""
+        self.ends.tell()
+        self.cells.begin(info)
 
     @cell_magic
     def kernel(self, line: str, cell: str) -> None:
@@ -46,15 +55,32 @@ class KernelMagics(Magics):
         old = _edition(expected)
         with _told() as (events, warned), _usage():
             module = kernels.load(
-                cell, kernel_id, language=language, namespace=Outside(self.shell.user_ns, expected),
+                cell, kernel_id, language=language, namespace=Outside(self.names.user, expected),
                 first_line=self.cells.first_line(cell), **asked.load, **options,
             )  # fmt: skip
-        live = kernels._lives[module.__name__]
-        run = self.shell.execution_count
-        notes = [*self.cells.note(live.kernel_id, asked.kernel_id is None, set(asked.options), run), *warned]
-        notes += self.names.bind(live, {} if old is None else old.built.names)
+        live = live_of(module)
+        assert live is not None
+        notes = self.cells.note(live.kernel_id, asked.kernel_id is None, set(asked.options), self.host.execution_count)
+        if asked.load.get("background"):
+            notes += [*warned, *self.names.bind(live, names_of(cell, language))]
+            self._follow(live, old, language, notes)
+            return
+        notes += [*warned, *self._bind(live, old)]
         if not asked.quiet or notes:
-            display(status_of(live, events, notes))
+            display(status_of(live, old, events, notes))
+
+    def _bind(self, live: Live, old: Edition | None, over: bool = True) -> list[str]:
+        edition = live.current
+        assert edition is not None
+        before = {} if old is None else old.built.names
+        return [*self.names.bind(live, edition.built.entries, over), *self.names.add(live, edition.built.names, before)]
+
+    def _follow(self, live: Live, old: Edition | None, language: str, notes: Sequence[str]) -> None:
+        """Show that an id is being built, and later what came of it."""
+        goes_on = "" if old is None else f"; v{old.number} serves until then"
+        begun = Status(live.kernel_id, None, language, f"is being built{goes_on}", (), notes)
+        overtaken = Status(live.kernel_id, None, language, "this build was overtaken by a later load")
+        self.ends.follow(live, begun, lambda: status_of(live, old, (), notes), overtaken)
 
     @line_magic
     def kernels(self, line: str) -> None:
@@ -64,7 +90,7 @@ class KernelMagics(Magics):
         """
         wanted = arguments.words(line)
         for name in wanted:
-            kernels[name]  # an unknown one raises
+            _ = kernels[name]  # an unknown one raises
         display(tables.kernels([live for name, live in list(kernels._lives.items()) if not wanted or name in wanted]))
 
     @line_magic
@@ -80,8 +106,8 @@ class KernelMagics(Magics):
         with _told() as (events, notes), _usage():
             module = kernels.rollback(kernel_id, version)
         live = kernels._lives[module.__name__]
-        self.names.bind(live, {} if old is None else old.built.names, kernels=False)
-        display(status_of(live, events, notes))
+        self._bind(live, old, over=False)
+        display(status_of(live, old, events, notes))
 
     @line_magic
     def kernel_history(self, line: str) -> None:
@@ -102,8 +128,11 @@ class KernelMagics(Magics):
     def _read(self, line: str, cell: str) -> tuple[arguments.Asked, str]:
         """Return what the first line asks for, and the language of the text."""
         table = {name: row.options for name, row in languages().items()}
+        likely = None
+        with suppress(ValueError):
+            likely = self.cells.language(cell, None)
         with _usage():
-            asked = arguments.read(line, table)
+            asked = arguments.read(line, table, likely=likely)
             language = asked.language or self._language(cell, asked.kernel_id)
             return arguments.read(line, table, language), language
 
@@ -160,45 +189,86 @@ def _told() -> Iterator[tuple[list[ReloadEvent], list[str]]]:
                 warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def status_of(live: Live, events: Sequence[ReloadEvent], notes: Sequence[str]) -> Status:
-    """Return what is shown of an id after a load or a rollback that these events tell of."""
-    edition = live.current
-    assert edition is not None
+def status_of(live: Live, old: Edition | None, events: Sequence[ReloadEvent], notes: Sequence[str]) -> Status:
+    """Return what is shown of an id whose version was `old` before; the events tell what else was built."""
+    edition = live.must_serve()
     built = edition.built
-    own = next((event for event in events if event.kernel_id == live.kernel_id and event.kind != "failed"), None)
-    if own is None:
+    if edition is old:
         how = "unchanged"
     elif edition.version.restores is not None:
         how = f"v{edition.version.restores} again"
     else:
         how = f"{'from cache' if built.from_cache else 'built'} in {took(edition.build_seconds)}"
+        if built.rebuilt_because not in (None, *_PLAIN):
+            how += f": {built.rebuilt_because}"
     signatures = [str(kernel) for kernel in built.kernels]
     if len(signatures) > _MOST:
         signatures = [*signatures[: _MOST - 1], f"and {len(signatures) - _MOST + 1} more"]
     said = [*notes, *(f"{name} is no kernel: {why}" for name, why in built.skipped.items()), *built.notes]
-    if built.anew and own is not None:
+    if built.anew and edition is not old:
         said.append(f"began anew: {', '.join(built.anew)}")
-    others = [f"{event.kernel_id} v{event.version}" for event in events if event is not own and event.kind == "loaded"]
+    told = [event for event in events if event.kind == "loaded" and event.kernel_id != live.kernel_id]
+    others = [f"{event.kernel_id} v{event.version}" for event in told]
     if others:
         said.append(f"built again with it: {', '.join(others)}")
     return Status(live.kernel_id, edition.number, edition.source.language, how, signatures, said, built.warnings)
 
 
+def help_of_kernel() -> str:
+    """Return the help of ``%%kernel``, its options from the languages' own tables."""
+    table = {name: row.options for name, row in languages().items()}
+    parts = [_HELP]
+    for name, options in table.items():
+        if options:
+            parts.append(f"Options for {name}:\n{_listed(options)}")
+    parts.append(f"For all:\n{_listed(arguments.OWN)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(options: Mapping[str, str]) -> str:
+    return "\n".join(f"  {arguments.usage(name, told):<22} {told}" for name, told in options.items())
+
+
+_HELP = """Load the kernels of this cell: %%kernel [id] [--cpp | --taichi | --cuda | --stencil] [options]
+
+The text begins below this line. Its kernels are in the notebook's names at once, and every handle of them, wherever it
+is kept, runs the new text after the next run of the cell. A text that is wrong changes nothing; its error shows the
+line, counted as the cell's lines are.
+
+Without an id, the first kernel's name is the id, and the cell keeps it. The language is told by the text. Names that
+the text uses and does not define are those of the notebook. What the first line no longer says is no longer meant.
+
+    %%kernel heat --openmp --flags "-DN=8"
+    void step(rekernel::Array<double, 1> x) { for (int64_t i = 0; i < x.shape(0); ++i) x[i] *= N; }
+
+%kernels lists all kernels, %kernel_rollback goes back, %kernel_history and %kernel_diff show versions."""
+
+
 def start(shell: Any) -> None:
     """Register the magics; a second time changes nothing."""
-    if shell.magics_manager.registry.get("KernelMagics"):
+    manager = shell.magics_manager
+    if _NAME in manager.registry:
         return
-    magics = KernelMagics(shell)
+    RekernelMagics.kernel.__doc__ = help_of_kernel()
+    magics = RekernelMagics(shell)
     shell.register_magics(magics)
-    shell.events.register("pre_run_cell", magics.cells.begin)
+    shell.events.register("pre_run_cell", magics.begin)
+    shell.Completer.custom_matchers.append(completion.matcher)
+    if not kernels._timed:
+        kernels.timing()
 
 
 def stop(shell: Any) -> None:
-    """Take the magics away."""
-    magics = shell.magics_manager.registry.pop("KernelMagics", None)
+    """Take the magics away. Kernels stay loaded, and their names stay."""
+    magics = shell.magics_manager.registry.pop(_NAME, None)
     if magics is None:
         return
-    shell.events.unregister("pre_run_cell", magics.cells.begin)
+    kernels.timing(False)
+    shell.events.unregister("pre_run_cell", magics.begin)
+    shell.Completer.custom_matchers.remove(completion.matcher)
     for kind in ("line", "cell"):
         for name in magics.magics[kind]:
             shell.magics_manager.magics[kind].pop(name, None)
+
+
+_NAME = RekernelMagics.__name__  # IPython keeps magics by this name; ipykernel has a KernelMagics of its own

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from rekernel import publishing
@@ -26,23 +26,29 @@ class Names:
     user: dict[str, Any]
     said: set[tuple[str, str]] = field(default_factory=set)
 
-    def bind(self, live: Live, before: Mapping[str, Any] = MappingProxyType({}), kernels: bool = True) -> list[str]:
-        """Bring in what the live version of an id defines; return one line for each name that meant something else.
+    def bind(self, live: Live, kernels: Iterable[str], over: bool = True) -> list[str]:
+        """Let kernels of an id have their names; return one line for each name that meant something else.
 
-        A kernel takes its name. Everything else (fields, constants, functions) takes a name that is free, or that still
-        has the value which the version `before` had; what the user has put there stays. Without `kernels`, neither
-        do kernels take a name from the user.
+        Unless `over`, a name that means something else stays as it is.
         """
-        edition, notes, kept = live.current, [], []
-        assert edition is not None
-        for name in edition.built.entries:
+        notes = []
+        for name in kernels:
             handle, old = live.handle(name), self.user.get(name, _NOTHING)
-            if old is handle or (old is not _NOTHING and not kernels):
+            if old is handle or (old is not _NOTHING and not over):
                 continue
             if old is not _NOTHING:
                 notes.append(f"{name} was {told(old)}; now it is the kernel {live.kernel_id}.{name}")
             self.user[name] = handle
-        for name, value in edition.built.names.items():
+        return notes
+
+    def add(self, live: Live, values: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+        """Let what a text defines beside kernels (fields, constants, functions) have names that are free.
+
+        A name that still has the value of the version `before` is renewed. What the user has put there stays, and the
+        line that is returned says so, once for each name.
+        """
+        kept = []
+        for name, value in values.items():
             if name.startswith("_") or isinstance(value, ModuleType):
                 continue
             old = self.user.get(name, _NOTHING)
@@ -51,10 +57,11 @@ class Names:
             elif old is not value and (live.kernel_id, name) not in self.said:
                 self.said.add((live.kernel_id, name))
                 kept.append(name)
-        if kept:
-            own = ", ".join(f"rekernel.kernels[{live.kernel_id!r}].{name}" for name in kept)
-            notes.append(f"{', '.join(kept)} in the notebook {'stay' if kept[1:] else 'stays'} as before; the text's own: {own}")
-        return notes
+        if not kept:
+            return []
+        own = ", ".join(f"rekernel.kernels[{live.kernel_id!r}].{name}" for name in kept)
+        stay = "stay as they were" if kept[1:] else "stays as it was"
+        return [f"{', '.join(kept)} in the notebook {stay}; the text's own: {own}"]
 
 
 class Outside(Mapping[str, Any]):
@@ -69,11 +76,9 @@ class Outside(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = self.user[name]
-        if isinstance(value, KernelHandle):
-            owner = value._live
-        else:
-            found = publishing.owner(value) if callable(value) else None
-            owner = None if found is None else found[0]
+        owner: Live | None = value._live if isinstance(value, KernelHandle) else None
+        if owner is None and callable(value) and (found := publishing.owner(value)) is not None:
+            owner = found[0]
         if owner is not None and owner.kernel_id == self.kernel_id and owner.token == "default":
             raise KeyError(name)
         return value

@@ -7,20 +7,7 @@ from dataclasses import dataclass
 
 from rekernel import htmltext as html
 
-__all__ = ["Status", "took"]
-
-
-def took(seconds: float) -> str:
-    """Return a time in the unit that reads best: ``412 ms``."""
-    if seconds >= 10:
-        return f"{seconds:.0f} s"
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    if seconds >= 1e-2:
-        return f"{seconds * 1e3:.0f} ms"
-    if seconds >= 1e-3:
-        return f"{seconds * 1e3:.1f} ms"
-    return f"{seconds * 1e6:.0f} µs"
+__all__ = ["Status"]
 
 
 @dataclass(frozen=True)
@@ -58,9 +45,4 @@ class Status:
     @property
     def _title(self) -> str:
         number = "" if self.version is None else f" v{self.version}"
-        return f"{visible(self.kernel_id)}{number}"
-
-
-def visible(words: str) -> str:
-    """Return an id as one line shows it: as it is, or quoted if it would break the line."""
-    return words if words.isprintable() else repr(words)
+        return f"{html.one_line(self.kernel_id)}{number}"

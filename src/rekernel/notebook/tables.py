@@ -1,4 +1,4 @@
-"""The tables that ``%kernels``, ``%kernel_history`` and ``%kernel_diff`` show. Pure; plain text and HTML say the same."""
+"""What ``%kernels``, ``%kernel_history`` and ``%kernel_diff`` show. Pure; plain text and HTML say the same."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from rekernel import htmltext as html
-from rekernel.excerpt import headline
 from rekernel.errors import KernelSourceError
+from rekernel.excerpt import headline
+from rekernel.infotext import took
 from rekernel.live import Live
-from rekernel.notebook.status import took, visible
 from rekernel.values import KernelInfo, Version
 
 __all__ = ["Diff", "Table", "diff", "history", "kernels"]
@@ -77,7 +77,7 @@ def kernels(lives: Sequence[Live]) -> Table:
         edition = live.current
         if edition is None:
             continue
-        about = (visible(live.kernel_id), f"v{edition.number}", edition.source.language)
+        about = (html.one_line(live.kernel_id), f"v{edition.number}", edition.source.language)
         build = (took(edition.build_seconds), "hit" if edition.built.from_cache else "")
         for name in edition.built.entries or ("no kernels",):
             handle = live.handles.get(name)
@@ -85,13 +85,13 @@ def kernels(lives: Sequence[Live]) -> Table:
             rows.append((*about, name, f"{calls:,}", *_times(handle), *build))
             about, build = ("", "", ""), ("", "")
         if live.error is not None:
-            notes.append(f"{visible(live.kernel_id)}: last edit failed: {_said(live.error)}")
+            notes.append(f"{html.one_line(live.kernel_id)}: last edit failed: {_said(live.error)}")
     return Table(HEAD, rows, (4, 5, 6, 7), notes, "no kernels are loaded: begin a cell with %%kernel")
 
 
 def _times(handle: Any) -> tuple[str, str]:
-    stats = None if handle is None else handle.stats
-    times = [getattr(stats, name, None) for name in ("mean", "p50")]
+    stats = {} if handle is None else handle.stats
+    times = [stats.get(name) for name in ("mean", "p50")]
     mean, median = ("" if time is None else took(time) for time in times)
     return mean, median
 

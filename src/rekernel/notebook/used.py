@@ -45,7 +45,7 @@ def kernels_used(functions: Iterable[Any]) -> list[Live]:
         live = record_of(value)
         if live is not None:
             found.setdefault(live)
-        elif isinstance(value, FunctionType) and not value.__module__.startswith("rekernel."):
+        elif isinstance(value, FunctionType) and not (value.__module__ or "").startswith("rekernel."):
             todo += _values(value)
     return list(found)
 

@@ -1,6 +1,6 @@
 """`rekernel.view`: a live picture of a field, with play and pause, the versions of its kernels and the last error.
 
-The steps run in the kernel's own thread, between the cells: in slices of 20 ms on its event loop. So a step sees
+The steps run in the kernel's own thread, between the cells: in slices of 10 ms on its event loop. So a step sees
 what the cells define, and a cell that runs pauses the picture for as long as it takes.
 """
 
@@ -27,7 +27,7 @@ from rekernel.values import ReloadEvent
 if TYPE_CHECKING:
     from rekernel.loader import KernelLoader
 
-SLICE = 0.02
+SLICE = 0.01
 """Seconds of steps between two looks at what else the kernel has to do."""
 
 Target = tuple["KernelLoader", str]
@@ -228,7 +228,7 @@ class FieldView:
             self._task = self._loop.create_task(_play(weakref.ref(self)))
 
     def _slice(self) -> float | None:
-        """Step and draw what is due, for 20 ms at most; return the time until there is more, or None to stop."""
+        """Step and draw what is due, for 10 ms at most; return the time until there is more, or None to stop."""
         pace = self._pace
         now = time.perf_counter()
         waiting = self._watchers.waiting(now)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -86,6 +86,18 @@ class CompiledText:
             return False
         private.headers = headers.settled(private.headers)
         return True
+
+    def files(self, built: Built) -> Mapping[str, object]:
+        """See `Language`: the user's headers."""
+        headers = built.private.headers
+        return {} if headers is None else {row[0]: row[1] for row in headers["headers"]["user"]}
+
+    def mentions(self, path: str, text: bytes, options: Mapping[str, Any]) -> Iterable[str]:
+        """See `Language`: what the text includes."""
+        from rekernel.languages.given import paths
+        from rekernel.places import included
+
+        return included(path, text, paths(options.get("include_dirs")))
 
     def reusable(self, built: Built, live: Built) -> bool:
         """Whether a kept version is what its text would be compiled to now."""

@@ -89,6 +89,10 @@ class StencilLanguage:
         """Return whose text defined a function or class, and under which name."""
         return pyrun.owner(value)
 
+    def waiting(self, built: Built) -> Mapping[str, Callable[[], object]]:
+        """Return what builds each kernel that is not built yet."""
+        return {name: one.build for name, one in built.private.entries.items() if one.wrapper is None}
+
     def retire(self, built: Built) -> None:
         """Nothing: the code of a version goes with its last callable."""
 

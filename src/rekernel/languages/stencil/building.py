@@ -125,7 +125,7 @@ def _code(entries: Iterable[Entry]) -> str:
 def _machine(entries: Iterable[Entry]) -> tuple[MachineCode, ...]:
     """Return the code of the kernels that have been built."""
     found = {one.name: getattr(one.wrapper, "_details", {}).get("machine") for one in entries}
-    return tuple(MachineCode(*code, title=name) for name, code in found.items() if code is not None)
+    return tuple(MachineCode(code[0], code[1], name) for name, code in found.items() if code is not None)
 
 
 def _line_in_decorated(error: BaseException, tree: ast.Module) -> int | None:

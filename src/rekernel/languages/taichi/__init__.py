@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rekernel import underway
+from rekernel import key, underway
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
 from rekernel.languages import Built, Draft, Request, plain, pyrun, pytext
@@ -81,6 +81,12 @@ class TaichiLanguage:
             instances.move(previous.private.classes, built.private.classes)
             instances.move_structs(previous.private.struct_types, built.private.struct_types)
 
+    def start(self, text: str) -> None:
+        """Start a program on the CPU for a text, unless one runs already or the text starts it."""
+        from rekernel.languages.taichi import starting
+
+        starting.start(text)
+
     def renewed(self, built: Built) -> Built:
         """See `Language.renewed`: after another ``ti.init`` the text runs again."""
         version = built.private
@@ -93,6 +99,10 @@ class TaichiLanguage:
     def same(self, built: Built) -> bool:
         """See `Language.same`: local helper modules are as they were."""
         return all(helper.unchanged() for helper in built.private.helpers)
+
+    def files(self, built: Built) -> Mapping[str, object]:
+        """See `Language`: local helper modules."""
+        return {helper.file: key.content(helper.content) for helper in built.private.helpers}
 
     def reusable(self, built: Built, live: Built) -> bool:
         """See `Language.reusable`: the program runs on, and all state is what the live version has."""

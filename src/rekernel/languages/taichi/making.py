@@ -19,7 +19,6 @@ from rekernel.languages.taichi.version import TaichiVersion
 from rekernel.locks import heard
 from rekernel.why import Reason
 
-
 ANEW = Reason("unit", "Taichi compiles each new version")
 """Why: Taichi cannot tell beforehand what its own cache has."""
 ADVICE = "load it, and call it with every kind of argument, before rekernel.freeze()"

@@ -40,14 +40,14 @@ def missing() -> str | None:
 class Server:
     """A JupyterLab whose files, settings and run-time data are below `place`."""
 
-    def __init__(self, place: Path, *, dark: bool = False) -> None:
+    def __init__(self, place: Path) -> None:
         self.root = place / "notebooks"
         self.token = secrets.token_hex(16)
         self.log: list[str] = []
         settings = place / "settings" / "@jupyterlab"
         for name, values in {
             "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-            "apputils-extension/themes": {"theme": "JupyterLab Dark" if dark else "JupyterLab Light"},
+            "apputils-extension/themes": {"adaptive-theme": True},  # light or dark as the browser says
         }.items():
             file = settings / f"{name}.jupyterlab-settings"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ class Notebook:
 
     def idle(self) -> None:
         """Wait until the kernel is there and has nothing to do."""
-        self.page.locator(".jp-NotebookPanel-toolbar .jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for()
+        self.page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
 
     def cell(self, number: int) -> Any:
         """A cell."""
@@ -172,11 +172,20 @@ class Notebook:
         """Choose it from the menu."""
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-        code = self.page.locator(".jp-Notebook .jp-CodeCell")
-        last = code.nth(code.count() - 1).element_handle()
         self.page.wait_for_function(
-            "cell => /\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').innerText)", arg=last
+            """() => {
+                const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.innerText);
+                const failed = document.querySelector('[data-mime-type="application/vnd.jupyter.error"], .jp-mod-error');
+                return prompts.every(p => /\\[\\d+\\]:/.test(p)) || (failed && !prompts.includes('[*]:'));
+            }"""
         )
+
+    def run_all_but_last(self) -> None:
+        """Choose the last cell, and from the menu to run all above it."""
+        self.editor(self.page.locator(".jp-Notebook .jp-Cell").count() - 1).click()
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Above Selected Cell", exact=True).click()
+        self.page.locator(".rekernel-view img").first.wait_for()
 
     def change(self, number: int, old: str, new: str) -> None:
         """Find a text in a cell, select it there, and type another over it, key by key."""
