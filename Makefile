@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt LICENSE $(wildcard README.md) \
 export TI_SKIP_VERSION_CHECK := ON
 export ENABLE_TAICHI_HEADER_PRINT := False
 
-.PHONY: demo test docs sanitize clean
+.PHONY: demo test docs screenshots sanitize clean
 
 demo: $(VENV)/.installed-demo
 	@echo "demo: python -m rekernel demo"
@@ -34,6 +34,10 @@ docs: $(VENV)/.installed-docs
 	@echo "docs: Sphinx, into docs/_build/html"
 	@$(BIN)/python -m sphinx -q -W --keep-going -E -d docs/_build/doctrees -b html docs docs/_build/html
 	@echo "docs: open docs/_build/html/index.html"
+
+# The pictures of docs/notebook.md, from a JupyterLab that a script drives in Chromium. Kept in git, so only by hand.
+screenshots: $(VENV)/.installed-test
+	@$(BIN)/python tests/browser/screenshots.py docs/images
 
 # The whole suite runs without them: an interpreter under the address sanitizer is several times slower, and keeps
 # freed memory for a while, which the test of 10,000 loads would take for a leak.

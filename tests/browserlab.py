@@ -44,6 +44,7 @@ class Server:
         self.root = place / "notebooks"
         self.token = secrets.token_hex(16)
         self.log: list[str] = []
+        self.reader: threading.Thread | None = None
         settings = place / "settings" / "@jupyterlab"
         for name, values in {
             "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -84,7 +85,8 @@ class Server:
                 self.log.append(line)
                 found = _ADDRESS.search(line)
                 if found and found[1] != "0":
-                    threading.Thread(target=self.log.extend, args=(self.process.stdout,), daemon=True).start()
+                    self.reader = threading.Thread(target=self.log.extend, args=(self.process.stdout,), daemon=True)
+                    self.reader.start()
                     return f"http://127.0.0.1:{found[1]}"
         finally:
             patience.cancel()
@@ -97,7 +99,11 @@ class Server:
 
         made = [new_markdown_cell(cell) if cell.startswith("# ") else new_code_cell(cell) for cell in cells]
         notebook = new_notebook(cells=made)
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+        notebook.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3 (ipykernel)",
+            "language": "python",
+        }
         nbformat.write(notebook, self.root / name)
 
     def stop(self) -> None:
@@ -108,6 +114,10 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(30)
+        if self.reader is not None:
+            self.reader.join(30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @contextmanager
@@ -129,9 +139,12 @@ def browser() -> Iterator[Any]:
 class Notebook:
     """An open notebook, as a user has it in front of them: cells from 0."""
 
-    def __init__(self, running: Any, server: Server, name: str, *, dark: bool = False, size: tuple[int, int] = (1180, 900)) -> None:
+    def __init__(
+        self, running: Any, server: Server, name: str, *,
+        dark: bool = False, size: tuple[int, int] = (1180, 900), scale: float = 1,
+    ) -> None:  # fmt: skip
         context = running.new_context(
-            viewport={"width": size[0], "height": size[1]}, device_scale_factor=1,
+            viewport={"width": size[0], "height": size[1]}, device_scale_factor=scale,
             color_scheme="dark" if dark else "light", reduced_motion="reduce", timezone_id="UTC", locale="en-GB",
         )  # fmt: skip
         self.page = context.new_page()

@@ -113,7 +113,7 @@ def until(happened: Any, seconds: float = 60.0) -> None:
 
 def left_in(directory: str | os.PathLike[str]) -> list[str]:
     """Return the files of a cache that are neither entries nor what every cache has."""
-    kept = ("objects", "ledger", "CACHEDIR.TAG", "probes", "pch")
+    kept = ("objects", "ledger", "kin", "CACHEDIR.TAG", "probes", "pch")
     found = (path.relative_to(directory) for path in Path(directory).rglob("*") if not path.is_dir())
     return sorted(str(path) for path in found if path.parts[0] not in kept)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rekernel.commands
-from commandkit import BROKEN, cache, call, call_json, command, here  # noqa: F401
+from commandkit import BROKEN, STENCIL, cache, call, call_json, command, here  # noqa: F401
 from jitkernels import needs_compiler
 from rekernel.__main__ import _SUBCOMMANDS, main
 
@@ -103,7 +103,12 @@ def test_an_error_in_a_text_is_shown_as_always_and_has_its_place_in_json(here, c
     status, document = call_json("stubs", "broken.cpp")
     assert status == 1
     error = document["error"]
-    assert (error["kind"], error["filename"], error["line"], error["column"]) == ("KernelSourceError", "broken.cpp", 2, 12)
+    assert (error["kind"], error["filename"], error["line"], error["column"]) == (
+        "KernelSourceError",
+        "broken.cpp",
+        2,
+        12,
+    )
 
 
 def test_options_are_json_or_python_or_text():
@@ -116,7 +121,9 @@ def test_options_are_json_or_python_or_text():
 @needs_compiler
 def test_what_others_print_does_not_come_between_json(here, cache):
     pytest.importorskip("taichi", reason="Taichi is not installed")
-    Path("loud.py").write_text("import taichi as ti\nprint('loud')\nti.init(arch=ti.cpu)\n@ti.kernel\ndef f() -> ti.i32:\n    return 1\n")
+    Path("loud.py").write_text(
+        "import taichi as ti\nprint('loud')\nti.init(arch=ti.cpu)\n@ti.kernel\ndef f() -> ti.i32:\n    return 1\n"
+    )
     done = command("build", "loud.py", "--json")
     assert json.loads(done.stdout)["files"][0]["kernels"] == ["f"]
     assert "loud" in done.stderr
@@ -130,6 +137,28 @@ def test_nothing_is_coloured_that_is_piped(variable, here, cache):
     done = command("build", "heat.cpp", "broken.cpp", **({name: value or "1"} if name else {}))
     assert done.returncode == 1
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@needs_compiler
+def test_a_terminal_without_unicode_shows_what_it_can(here, cache):
+    pytest.importorskip("pystencils", reason="pystencils is not installed")
+    Path("[red]ä.py").write_text(STENCIL)
+    done = command("build", "[red]ä.py", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+    assert "[red]\\xe4.py" in done.stdout
+    assert "---" in done.stdout
+    done = command("stubs", "[red]ä.py", "-o", "-", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert "def twice(" in done.stdout, done.stderr
+
+
+def test_the_demo_has_json_too(tmp_path):
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    pytest.importorskip("taichi", reason="Taichi is not installed")
+    done = command("demo", "--size", "32", "--steps", "4", "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["status"]) == (0, 0)
+    assert [act["number"] for act in document["acts"]] == [1, 2, 3, 4, 5]
+    assert (tmp_path / document["picture"]).exists()
 
 
 def test_a_reader_that_goes_away_is_no_error(cache):

@@ -95,7 +95,9 @@ def test_taichi_kernels_are_compiled_as_far_as_their_types_are_told(here, cache,
 
 def test_each_taichi_text_has_its_own_program(here, cache, call_json):
     ti = pytest.importorskip("taichi", reason="Taichi is not installed")
-    Path("one.py").write_text("import taichi as ti\nti.init(arch=ti.cpu, default_fp=ti.f64, log_level=ti.ERROR)\n" + TAICHI)
+    Path("one.py").write_text(
+        "import taichi as ti\nti.init(arch=ti.cpu, default_fp=ti.f64, log_level=ti.ERROR)\n" + TAICHI
+    )
     Path("other.py").write_text(TAICHI)
     status, document = call_json("build", "other.py", "one.py", "other.py")
     assert status == 0, document
@@ -121,15 +123,17 @@ def test_a_file_that_fails_stops_no_other(here, cache, call, call_json):
     assert "broken.cpp:2:12: 'yy' was not declared" in errors
     assert "cannot tell the language" in errors
     assert "1 of 3 files are built; 2 failed" in out
-    status, document = call_json("build", "broken.cpp", "heat.cpp", "unknown.txt")
+    status, document = call_json("build", "broken.cpp", "unknown.txt", "heat.cpp")
     assert status == 1
-    assert [one["state"] for one in document["files"]] == ["failed", "from cache", "failed"]
+    assert [one["state"] for one in document["files"]] == ["failed", "failed", "from cache"]
     assert document["files"][0]["error"]["line"] == 2
     assert document["cache"] == str(cache)
 
 
 def test_warnings_and_what_is_skipped_are_told(here, cache, call_json):
-    Path("odd.cpp").write_text("#warning take care\nint f(int x) { return x; }\ntemplate <class T> T g(T x) { return x; }\n")
+    Path("odd.cpp").write_text(
+        "#warning take care\nint f(int x) { return x; }\ntemplate <class T> T g(T x) { return x; }\n"
+    )
     one = call_json("build", "odd.cpp")[1]["files"][0]
     assert "take care" in one["warnings"][0]
     assert list(one["skipped"]) == ["g"]
@@ -155,7 +159,9 @@ def test_export_writes_modules_and_says_where_it_cannot(here, cache, call_json):
     heat, paint = document["files"]
     assert Path(heat["exported"]).exists()
     assert "cannot be exported" in paint["error"]["message"]
-    done = subprocess.run([sys.executable, "-c", "import heat; print(heat.step.__doc__)"], cwd="out", capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", "import heat; print(heat.step.__doc__)"], cwd="out", capture_output=True, timeout=60
+    )
     assert done.stdout.startswith(b"One step.")
 
 

@@ -49,7 +49,7 @@ EVERY = [
     ArgumentValueError("x: 300 does not fit", argument="x", expected="int8", got="300"),
     ToolchainError("no compiler; python -m rekernel doctor"),
     JitError("no jit"),
-    FrozenError("frozen"),
+    FrozenError("frozen", kernel_id="heat", language="cpp", field="unit", reason="text changed", version=2),
     RekernelError("any"),
 ]
 each = pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)

@@ -173,7 +173,9 @@ def test_the_command_fills_the_cache(cpp: KernelLoader, tmp_path: Path, capsys: 
         ({"word": "true", "none": None}, ["--option", 'word="true"', "--option", "none=null"]),
     ],
 )
-def test_the_command_line_reads_what_the_error_writes(tmp_path: Path, options: dict[str, Any], words: list[str]) -> None:
+def test_the_command_line_reads_what_the_error_writes(
+    tmp_path: Path, options: dict[str, Any], words: list[str]
+) -> None:
     from rekernel.commands.texts import option
 
     file = tmp_path / "a b.cpp"

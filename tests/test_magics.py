@@ -298,6 +298,10 @@ def test_a_text_that_lost_its_marks_keeps_the_language_of_its_cell(notebook: Not
     assert isinstance(notebook.run("%%kernel\nstep(x = x", "a").error, KernelSourceError)
 
 
+def test_a_text_without_a_kernel_asks_for_a_name(notebook: Notebook) -> None:
+    assert "give one: %%kernel NAME" in notebook.run("%%kernel --toy\n# nothing").stderr
+
+
 def test_an_option_of_the_wrong_kind_is_one_line(notebook: Notebook) -> None:
     ran = notebook.run("%%kernel --cpp --optlevel 9\nvoid f(double x) {}", "a")
     assert ran.stderr.startswith("UsageError: optlevel= is one of '0'")

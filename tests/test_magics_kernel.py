@@ -39,7 +39,13 @@ Run = Callable[..., list[Any]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run cells from the first to the last in a kernel of their own, and return them with what they gave out."""
-    for variable in ("REKERNEL_CACHE_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+    for variable in (
+        "REKERNEL_CACHE_DIR",
+        "IPYTHONDIR",
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+    ):
         monkeypatch.setenv(variable, str(tmp_path / variable))
         (tmp_path / variable).mkdir(mode=0o700)
 
@@ -94,7 +100,7 @@ def test_cells_are_loaded_edited_broken_and_undone(run: Run) -> None:
 def test_errors_are_in_colours(run: Run) -> None:
     (cell,) = run(f"%%kernel heat\n{WRONG}")
     text = "\n".join(cell.outputs[0].traceback)
-    assert "\x1b[31;1m> 4 |     dst[i] = k * (sr[i-1] + src[i+1]);\x1b[0m" in text
+    assert "\x1b[1m> 4 |     dst[i] = k * (sr[i-1] + src[i+1]);\x1b[0m" in text
     assert "\x1b[31mrekernel.KernelSourceError\x1b[0m: " in text
 
 
@@ -120,7 +126,10 @@ def test_of_other_errors_only_the_users_own_frames_are_shown(run: Run) -> None:
 
 def test_a_build_in_the_background_changes_what_stands_below_its_own_cell(run: Run) -> None:
     good, _, bad, _ = run(
-        f"%%kernel heat --background --optlevel 0\n{TEXT}", WAIT, f"%%kernel heat --background --optlevel 0\n{WRONG}", WAIT
+        f"%%kernel heat --background --optlevel 0\n{TEXT}",
+        WAIT,
+        f"%%kernel heat --background --optlevel 0\n{WRONG}",
+        WAIT,
     )
     assert shown(good).startswith("heat v1  cpp  built in ")
     assert len(good.outputs) == 1

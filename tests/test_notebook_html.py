@@ -15,7 +15,6 @@ from rekernel import KernelLoader, KernelSourceError, LaunchGrid, htmltext, info
 from rekernel.infotext import took
 from rekernel.notebook import tables
 from rekernel.notebook.status import Status
-from toy import Toy
 
 toy = pytest.fixture(toys.fresh_toy)
 loader = pytest.fixture(toys.fresh_loader)
@@ -91,7 +90,9 @@ def test_hostile_words_are_shown_as_they_are(loader: KernelLoader, name: str) ->
     assert EVIL in Page(everything(loader)[name]._repr_html_()).text
 
 
-@pytest.mark.parametrize("name", ["loader", "error", "info", "status", "kernels", "history", "diff", "grid", "empty table"])
+@pytest.mark.parametrize(
+    "name", ["loader", "error", "info", "status", "kernels", "history", "diff", "grid", "empty table"]
+)
 def test_a_terminal_shows_the_same_words(loader: KernelLoader, name: str) -> None:
     thing = everything(loader)[name]
     shown = Page(thing._repr_html_()).text
@@ -167,9 +168,9 @@ def test_times_are_in_the_unit_that_reads_best(seconds: float, said: str) -> Non
 
 
 def test_a_diff_colours_what_came_and_what_went() -> None:
-    rows = re.findall(r"<span( style=\"background:rgba\(([\d,]+),\.22\)\")?>(.)", tables.Diff("@@\n-a\n+b\n c")._repr_html_())
+    rows = re.findall(
+        r"<span( style=\"background:rgba\(([\d,]+),\.22\)\")?>(.)", tables.Diff("@@\n-a\n+b\n c")._repr_html_()
+    )
     assert [(colour, sign) for _, colour, sign in rows] == [
         (htmltext.GRAY, "@"), (htmltext.RED, "-"), (htmltext.GREEN, "+"), ("", " "),
     ]  # fmt: skip
-
-

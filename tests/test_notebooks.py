@@ -29,7 +29,10 @@ PRINTS = {
 
 # What the cells that fail on purpose raise, in their order.
 RAISES = {
-    "first_steps": ["heat v2 (cpp), line 5, column 58: 'sr' was not declared", "argument 'src': expected const float64[:], got a float32 array"],
+    "first_steps": [
+        "heat v2 (cpp), line 5, column 58: 'sr' was not declared",
+        "argument 'src': expected const float64[:], got a float32 array",
+    ],
     "gray_scott": ["line 31, column 38: 'spraed' was not declared"],
     "stencils": ["line 7: name 'c3' is not defined"],
 }
@@ -64,7 +67,13 @@ def test_a_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path, monkeypat
     from nbclient import NotebookClient
     from nbformat import read as read_notebook
 
-    for variable in ("REKERNEL_CACHE_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+    for variable in (
+        "REKERNEL_CACHE_DIR",
+        "IPYTHONDIR",
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+    ):
         monkeypatch.setenv(variable, str(tmp_path / variable))
         os.makedirs(tmp_path / variable, mode=0o700)
     notebook = read_notebook(EXAMPLES / f"{name}.ipynb", as_version=4)

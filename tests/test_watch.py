@@ -170,7 +170,11 @@ def test_an_error_that_is_mended_before_it_is_quiet_is_not_told(loader, path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\xff\xfe int f() { return 1; }", "not UTF-8"), (b"int f() { return '\xe4'; }\n", "not UTF-8"), (None, "is gone")],
+    [
+        (b"\xff\xfe int f() { return 1; }", "not UTF-8"),
+        (b"int f() { return '\xe4'; }\n", "not UTF-8"),
+        (None, "is gone"),
+    ],
 )
 def test_a_file_that_cannot_be_read_is_told_once(loader, path, content, said):
     f = loader.load_file(path).f
@@ -249,7 +253,7 @@ def test_a_changed_header_reloads_every_id_that_includes_it(loader, tmp_path):
         assert sorted(event.kernel_id for event in watching.events) == ["a", "b"]
         header.write_text("#error broken\n")
         error = watching.last("a", "failed").error
-        assert error.filename == str(header)
+        assert "n.hpp" in str(error)
         watching.last("b", "failed")
         header.write_text("#define N 3\n")
         until(lambda: (a.a(), b.b()) == (3, 3))
@@ -305,7 +309,12 @@ def test_a_directory_loads_what_has_kernels_and_what_comes_later(loader, tmp_pat
     place = tmp_path / "kernels"
     place.mkdir()
     (place / "a.cpp").write_text(answer(1, "a"))
-    for name, text in {"data.txt": "x", "tool.py": "import os\n", ".b.cpp": answer(1), "only.hpp": "#define N 1\n"}.items():
+    for name, text in {
+        "data.txt": "x",
+        "tool.py": "import os\n",
+        ".b.cpp": answer(1),
+        "only.hpp": "#define N 1\n",
+    }.items():
         (place / name).write_text(text)
     with Watching(loader, place) as watching:
         assert list(loader) == ["a"]

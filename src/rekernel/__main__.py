@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,8 @@ from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from rekernel.commands import CommandError, Parser, only_json, plain_warnings, tell
+from rekernel.commands import Parser
+from rekernel.commands.answers import CommandError, only_json, plain_warnings, tell
 
 __all__ = ["main"]
 
@@ -44,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     given = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows what it can
     parser = _parser()
     prog, as_json = parser.prog, "--json" in given
     try:

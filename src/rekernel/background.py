@@ -28,6 +28,8 @@ class Running:
     """What to wait for: after Ctrl-C in `Thread.join`, Python up to 3.12 takes the thread for one that has ended."""
     process: int = field(default_factory=os.getpid)
     """A forked child has no such thread."""
+    error: BaseException | None = None
+    """What ended it, unless something later was started meanwhile."""
 
 
 class Background:
@@ -58,7 +60,7 @@ class Background:
                 building.run(loader, job)
             except BaseException as error:
                 if job.still_wanted():
-                    self.errors[kernel_id] = error
+                    self.errors[kernel_id] = build.error = error
                     if live.current is None:
                         live.removed = f"its build failed: {first_line(error)}"
             finally:
@@ -67,7 +69,7 @@ class Background:
         self.errors.pop(kernel_id, None)
         done = threading.Event()
         thread = threading.Thread(target=work, name=f"rekernel build {kernel_id}", daemon=True)
-        self.running[kernel_id] = Running(thread, done)
+        self.running[kernel_id] = build = Running(thread, done)
         thread.start()
         return live.module
 

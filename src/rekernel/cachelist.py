@@ -14,7 +14,9 @@ from rekernel.objstore import FileStore
 
 __all__ = ["BESIDE", "Listed", "beside", "damaged", "listed"]
 
-BESIDE = {"pch": "precompiled headers", "probes": "what compilers can do", "kin": "earlier keys", "tmp": "running builds"}
+BESIDE = {
+    "pch": "precompiled headers", "probes": "what compilers can do", "kin": "earlier keys", "tmp": "running builds",
+}  # fmt: skip
 """Directories beside the entries."""
 
 
@@ -50,9 +52,8 @@ def listed(directory: str) -> list[Listed]:
         rows = [row["kernel"] for row in manifest.get("entries", ()) if isinstance(row, dict) and "kernel" in row]
         names = dict.fromkeys([*(row.get("name", "?") for row in rows), *manifest.get("kernels", ())])
         language = rows[0].get("language", "") if rows else "jit" if manifest.get("kernels") else ""
-        found.append(
-            Listed(key, slot, size, created / 1e9, max(stamp, created) / 1e9, tuple(names), language, _compiler(manifest))
-        )
+        made, used = created / 1e9, max(stamp, created) / 1e9
+        found.append(Listed(key, slot, size, made, used, tuple(names), language, _compiler(manifest)))
     return found
 
 

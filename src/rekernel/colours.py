@@ -74,4 +74,5 @@ def chosen(colours: Any, size: int = 256) -> Table:
     if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) < 2 or rows.dtype.kind not in "iu":
         raise ValueError(f"a table of colours has rows of 3 whole numbers from 0 to 255; got {rows.dtype}{rows.shape}")
     at = np.linspace(0, len(rows) - 1, size).round().astype(int)
-    return np.clip(rows[at], 0, 255).astype(np.uint8)
+    picked: Table = np.clip(rows[at], 0, 255).astype(np.uint8)
+    return picked

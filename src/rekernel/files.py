@@ -36,7 +36,11 @@ def replace(path: str, blob: bytes, tmp: str) -> None:
 def write_whole(path: Path, data: bytes, mode: int) -> None:
     """Write a file of the user's whole, by one rename beside it, with the rights `mode` less the umask."""
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}-{os.urandom(4).hex()}")
-    descriptor = os.open(temporary, _WRITE, mode)
+    try:
+        descriptor = os.open(temporary, _WRITE, mode)
+    except OSError as error:
+        error.filename = str(path)  # which the user has named
+        raise
     try:
         with open(descriptor, "wb") as file:
             file.write(data)

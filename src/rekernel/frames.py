@@ -26,12 +26,13 @@ def rendered(error: BaseException) -> list[str]:
     return [*frames, *([""] if frames else []), head, *(paint(row, _look(row)) for row in rest)]
 
 
-_RED, _GREEN, _BOLD, _MARKED, _NONE = "31", "32", "1", "31;1", ""
-_MARK = re.compile(r"> *\d+ \| |  +\| +\^+$")  # the wrong line of an excerpt, and what points at it
+_RED, _GREEN, _BOLD, _NONE = "31", "32", "1", ""  # no bold red: on the dark red of an error nobody can read it
+_LINE = re.compile(r"> *\d+ \| ")  # the wrong line of an excerpt
+_POINTER = re.compile(r"  +\| +\^+$")  # what points at a part of it
 
 
 def _look(row: str) -> str:
-    return _MARKED if _MARK.match(row) else _NONE
+    return _BOLD if _LINE.match(row) else _RED if _POINTER.match(row) else _NONE
 
 
 def _painted(words: str, look: str) -> str:

@@ -99,9 +99,11 @@ class Look:
 @contextmanager
 def looking() -> Iterator[list[Look]]:
     """Let this thread compile nothing inside, to find out what is in the cache; gives what was looked for."""
-    before, _looks.made = getattr(_looks, "made", None), []
+    before = getattr(_looks, "made", None)
     try:
-        yield _looks.made
+        made: list[Look] = []
+        _looks.made = made
+        yield made
     finally:
         _looks.made = before
 

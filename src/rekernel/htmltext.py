@@ -74,7 +74,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[
         made = []
         for column, words in enumerate(cells):
             side = "right" if column in numbers else "left"
-            made.append(f'<{tag} style="text-align:{side};padding:.15em .7em;white-space:nowrap">{text(words)}</{tag}>')
+            wrap = "" if column == len(cells) - 1 else ";white-space:nowrap"  # the last one may be long
+            made.append(f'<{tag} style="text-align:{side};padding:.15em .7em{wrap}">{text(words)}</{tag}>')
         return "<tr>" + "".join(made) + "</tr>"
 
     body = "".join(row(cells, "td") for cells in rows)

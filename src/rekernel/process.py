@@ -227,18 +227,12 @@ def _remove(directory: str) -> None:
         _directories.pop(directory, None)
 
 
-def end_all() -> None:
-    """Kill all compilers that run: a build that waits for one fails."""
-    with _starting:
-        for process in list(_running.values()):
-            end_group(process)
-
-
 def _clean_up() -> None:
     """At exit: end what threads of the background still run, and take their files along."""
     with _starting:
         _ending.append(True)
-        end_all()
+        for process in list(_running.values()):
+            end_group(process)
     for directory, pid in list(_directories.items()):
         if pid == os.getpid():
             _remove(directory)

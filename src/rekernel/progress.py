@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from rekernel.locks import rlock
+
 __all__ = ["shown"]
 
 PATIENCE = 0.5  # seconds before anything is shown
 _PAUSE = 0.1
-_showing = threading.Lock()
+_showing = rlock()
 """One line at a time: of several builds, the first that takes long shows its own."""
 
 
@@ -30,12 +32,13 @@ def shown(title: str) -> Iterator[None]:
         return
     done = threading.Event()
     thread = threading.Thread(target=_show, args=(stream, title, done), name="rekernel progress", daemon=True)
-    thread.start()
     try:
+        thread.start()
         yield
     finally:
         done.set()
-        thread.join()
+        if thread.ident is not None:  # Ctrl-C may have come before it was started
+            thread.join()
 
 
 def _show(stream: Any, title: str, done: threading.Event) -> None:

@@ -42,8 +42,9 @@ def current() -> Work | None:
 @contextmanager
 def doing(work: Work | None) -> Iterator[None]:
     """Build for this version inside."""
-    before, _mine.work = current(), work
+    before = current()
     try:
+        _mine.work = work
         yield
     finally:
         _mine.work = before

@@ -17,6 +17,7 @@ __all__ = ["Waiting"]
 
 @dataclass(frozen=True)
 class _One:
+    owner: object
     thread: threading.Thread
     lives: tuple[Live, ...]
     """The ids whose use begins the load: the text's own, and those that depend on it."""
@@ -29,19 +30,25 @@ class Waiting:
     def __init__(self) -> None:
         self._all: dict[str, _One] = {}
 
-    def put(self, kernel_id: str, thread: threading.Thread, lives: Iterable[Live], act: Callable[[], None]) -> None:
-        """Let a load wait, in place of what waited for this id."""
-        self.take(kernel_id)
-        one = self._all[kernel_id] = _One(thread, tuple(lives), act)
+    def put(
+        self, kernel_id: str, owner: object, thread: threading.Thread, lives: Iterable[Live], act: Callable[[], None]
+    ) -> None:
+        """Let a load of `owner` wait, in place of what waited for this id."""
+        old = self._all.get(kernel_id)
+        if old is not None:
+            self.take(kernel_id, old.owner)
+        one = self._all[kernel_id] = _One(owner, thread, tuple(lives), act)
         for live in one.lives:
             holds.ask(live, True)
 
-    def take(self, kernel_id: str) -> bool:
-        """Take a load out, and tell whether it was there."""
-        one = self._all.pop(kernel_id, None)
-        for live in () if one is None else one.lives:
+    def take(self, kernel_id: str, owner: object) -> bool:
+        """Take the load of an owner out, and tell whether it was there."""
+        one = self._all.get(kernel_id)
+        if one is None or one.owner is not owner or self._all.pop(kernel_id, None) is not one:
+            return False
+        for live in one.lives:
             holds.ask(live, any(live in other.lives for other in list(self._all.values())))
-        return one is not None
+        return True
 
     def catch_up(self, loader: Any) -> None:
         """Do what waits for this thread, unless it is inside ``loader.hold()``."""

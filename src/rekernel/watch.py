@@ -63,7 +63,7 @@ class Watch:
         """The thread for texts that are bound to one and were never loaded before."""
         self._process = os.getpid()
         self._cwd = os.getcwd()
-        self._loader = weakref.ref(loader, lambda _: self.poke())
+        self.reference = weakref.ref(loader, lambda _: self.poke())
         self._texts: dict[tuple[str, str], Watched] = {}
         self._left: set[str] = set()
         self._finding = rlock()
@@ -123,7 +123,7 @@ class Watch:
     def stop(self) -> None:
         """End the watch and its threads; nothing is reloaded after this. It may be called again, and by callbacks."""
         self._stopped = True
-        loader = self._loader()
+        loader = self.reference()
         if loader is not None:
             loader._callbacks.pop(self._key, None)
             with suppress(ValueError):
@@ -196,7 +196,7 @@ class Watch:
 
         Returns after how many seconds there may be more, or None if nothing waits.
         """
-        loader = self._loader()
+        loader = self.reference()
         if loader is None or not loader._waiting:
             return None
         loader._waiting.catch_up(loader)
@@ -227,7 +227,7 @@ class Watch:
 
     def loader(self) -> KernelLoader | None:
         """Return the loader, or None when it is gone or the watch has ended."""
-        return None if self._stopped else self._loader()
+        return None if self._stopped else self.reference()
 
     def poke(self) -> None:
         """Let the watch look at everything soon."""

@@ -139,7 +139,9 @@ class Watched:
             self._run(attempt, job)
         elif bound or not job.language.threads:
             home = bound[0].thread if bound else self.watch.home
-            loader._waiting.put(self.kernel_id, home, lives, lambda: self._run_here(attempt, job))
+            with self.lock:
+                if self.attempt is attempt:
+                    loader._waiting.put(self.kernel_id, attempt, home, lives, lambda: self._run_here(attempt, job))
             self.watch.poke()
         else:
             name = f"rekernel watch {self.kernel_id}"
@@ -205,7 +207,7 @@ class Watched:
             return
         self.look()
         if self.attempt is attempt and self.settling.left(self.watch.clock()) == 0:
-            if loader._waiting.take(self.kernel_id):
+            if loader._waiting.take(self.kernel_id, attempt):
                 self._run(attempt, job)
                 self.tell()
 
@@ -254,9 +256,9 @@ class Watched:
     def _drop(self, attempt: _Attempt) -> None:
         if attempt.thread is not None:
             process.abandon(attempt.thread)
-        loader = self.watch.loader()
+        loader = self.watch.reference()
         if loader is not None:
-            loader._waiting.take(self.kernel_id)
+            loader._waiting.take(self.kernel_id, attempt)
 
     # --- telling ---------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browserlab import Notebook
 
+from browserlab import Notebook
 from jitkernels import needs_compiler
 
 pytestmark = [pytest.mark.slow, needs_compiler]
@@ -173,7 +173,9 @@ def test_play_pause_step_and_speed_by_mouse_and_by_keyboard(notebook: Open, shot
 
 def test_a_step_that_fails_pauses_and_a_new_definition_or_a_new_kernel_plays_on(notebook: Open, shots: Keep) -> None:
     broken = "def step():\n    brighten(a.astype(np.float32))"
-    book = notebook([START, KERNEL, FIELD, VIEW, broken, "def step():\n    brighten(a)", "del rekernel.kernels['halves']"])
+    book = notebook(
+        [START, KERNEL, FIELD, VIEW, broken, "def step():\n    brighten(a)", "del rekernel.kernels['halves']"]
+    )
     book.run_all()
     text(view(book).locator(".wrong"), "halves")  # the last cell took the kernel away
     book.run(1)
@@ -241,5 +243,3 @@ def test_words_and_buttons_can_be_read_on_a_dark_page(notebook: Open, shots: Kee
         view(book).element_handle(),
     )
     assert ratio > 4.5
-
-

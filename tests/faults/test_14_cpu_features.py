@@ -32,7 +32,7 @@ def test_another_cpu_is_another_entry_and_the_same_is_a_hit(info, tmp_path, monk
     said = [
         Machine(monkeypatch, tmp_path, cpu).reason(info.copy()) for cpu in ("avx2", "avx512", "avx2", "avx512", "sse2")
     ]
-    assert said == ["new", "new", None, None, "new"]
+    assert said == ["not seen before", "CPU changed", None, None, "CPU changed"]
 
 
 @each_compiler
@@ -40,7 +40,7 @@ def test_another_cpu_is_another_entry_and_the_same_is_a_hit(info, tmp_path, monk
 def test_a_portable_target_is_for_all(info, tmp_path, monkeypatch, target):
     info.target = target
     said = [Machine(monkeypatch, tmp_path, cpu).reason(info.copy()) for cpu in ("avx2", "avx512", "sse2")]
-    assert said == ["new", None, None]
+    assert said == ["not seen before", None, None]
 
 
 @each_compiler
@@ -50,7 +50,7 @@ def test_native_among_the_users_own_flags_counts_too(info, tmp_path, monkeypatch
         pytest.skip("the flags are those of x86-64")
     info.target, info.extra_cxxflags = "generic", flags
     said = [Machine(monkeypatch, tmp_path, cpu).reason(info.copy()) for cpu in ("avx2", "avx512", "avx2")]
-    assert said == ["new", "new", None]
+    assert said == ["not seen before", "CPU changed", None]
 
 
 @x86
@@ -70,4 +70,4 @@ def test_what_the_compiler_resolves_is_part_of_the_key(info, tmp_path, monkeypat
         shutil.rmtree(tmp_path / "probes", ignore_errors=True)
         monkeypatch.setattr(probe, "native_flags", lambda command, flags=flags: flags)
         said.append(Machine(monkeypatch, tmp_path, "the same").reason(info))
-    assert said == ["new", "new", None]
+    assert said == ["not seen before", "flags changed: -march=x86-64-v2 -> -march=x86-64", None]

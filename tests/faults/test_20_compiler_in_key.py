@@ -97,7 +97,9 @@ def test_variables_that_change_what_a_compiler_finds(monkeypatch, tmp_path, vari
     monkeypatch.delenv(variable, raising=False)
     assert reason() == NEW
     monkeypatch.setenv(variable, str(tmp_path))
-    assert reason().startswith(("environment of the compiler changed", "files of the compiler changed", "linker changed"))
+    assert reason().startswith(
+        ("environment of the compiler changed", "files of the compiler changed", "linker changed")
+    )
     monkeypatch.setenv(variable, "")
     monkeypatch.delenv(variable)
     assert reason() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rekernel.commands import CommandError, UsageError, console, dump, existing, subcommand, table, texts, whole
 from rekernel.commands.example import CannotGuessError, rank
-from rekernel.commands.timing import Given, Measured, arguments_for, bytes_of, measure, sizes_for
+from rekernel.commands.timing import Given, Measured, arguments_for, bytes_of, measure, seconds_said, sizes_for, value
 
 if TYPE_CHECKING:
     from rekernel.commands import Subparsers
@@ -29,10 +30,10 @@ def add(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers, "bench", _run,
         help="time a kernel over sizes",
-        description="Time a kernel over sizes. Arrays are made from its signature, with n elements along each free axis and\n"
-        "values from 0 to 1 (integers: 0); floating-point numbers are 0.5. What could read beyond an array is never\n"
-        "guessed: raw pointers have no size, and integers may be extents. GB/s counts the bytes of each array\n"
-        "argument once; the copy beside it reads and writes as many bytes in one thread.",
+        description="Time a kernel over sizes. Arrays are made from its signature, with n elements along each free\n"
+        "axis and values from 0 to 1 (integers: 0); floating-point numbers are 0.5. What could read beyond an\n"
+        "array is never guessed: raw pointers have no size, and integers may be extents. GB/s counts the bytes\n"
+        "of each array argument once; the copy beside it reads and writes as many bytes in one thread.",
     )  # fmt: skip
     parser.add_argument("kernel", metavar="FILE[:KERNEL]", help="a text, and which kernel if it has several")
     parser.add_argument("--sizes", metavar="N,N,...", help="extents n of the arrays: 256,1024 or 1e3,1e6")
@@ -60,8 +61,15 @@ def _run(arguments: argparse.Namespace) -> int:
         kernels = _chosen(info.kernels, name, path)
         gpu = text.language.name == "cuda"
         bench = _Bench(getattr(module, kernels[0].name), kernels, given, gpu, arguments.launch)
-        sizes = sizes or list(sizes_for(max([rank(p) or 1 for p in bench.arrays], default=0)))
-        rows = [bench.row(n, arguments.seconds) for n in sizes]
+        rows = []
+        for n in sizes or sizes_for(max([rank(p) or 1 for p in bench.arrays], default=0)):
+            try:
+                rows.append(bench.row(n, arguments.seconds))
+            except CommandError as error:
+                if sizes or not rows:
+                    raise
+                print(f"stopped at n = {n}: {error}", file=sys.stderr)  # nobody has asked for this size
+                break
         overhead = bench.overhead(arguments.seconds)
     _tell(arguments.json, f"{path}:{kernels[0].name}", str(bench.kernel), rows, overhead)
     return 0
@@ -77,7 +85,8 @@ class _Bench:
 
         import rekernel
 
-        self.handle, self.given, self.launch = handle, given, launch
+        self.handle, self.given = handle, given
+        self.launch = None if launch is None else _code(launch, "--launch")
         self.kernel = kernels[0]
         if len(kernels) > 1:  # overloads: the one whose parameters are named
             names = {one.name for one in given}
@@ -88,13 +97,11 @@ class _Bench:
             raise UsageError(f"{self.kernel.name} has no parameter {unknown[0]!r}; it has {', '.join(known) or 'none'}")
         self.xp: Any = numpy
         self.wait: Callable[[], object] = lambda: None
-        if gpu:
-            import cupy
-
-            self.xp, self.wait = cupy, cupy.cuda.runtime.deviceSynchronize
-        self.names: Mapping[str, Any] = {"np": numpy, "math": math, "xp": self.xp, "LaunchGrid": rekernel.LaunchGrid}
         if gpu and launch is None:
             raise UsageError("a CUDA kernel is launched on a grid: give --launch, such as 'LaunchGrid.cover(n)'")
+        if gpu:
+            self.xp, self.wait = _gpu()
+        self.names: Mapping[str, Any] = {"np": numpy, "math": math, "xp": self.xp, "LaunchGrid": rekernel.LaunchGrid}
 
     def call(self, n: int) -> tuple[Callable[[], object], dict[str, Any]]:
         """Return a call of the kernel with arguments of a size, and these."""
@@ -106,24 +113,22 @@ class _Bench:
                 f"{self.kernel.name} needs arguments that its signature does not tell:\n{error}",
                 f"give them as expressions of n, such as: {example}",
             ) from None
-        except MemoryError:
-            raise CommandError(f"there is not enough memory for arrays of n = {n}", "give smaller --sizes") from None
-        except Exception as error:
-            raise CommandError(f"an --arg fails for n = {n}: {type(error).__name__}: {error}") from None
         handle = self.handle
         if self.launch is not None:
-            grid = eval(_code(self.launch, "--launch"), {**self.names, "n": n})
-            handle = handle[tuple(grid)]
+            handle = handle[value(self.launch, "--launch", {**self.names, "n": n})]
         if self.kernel.policy == "pystencils":
             return partial(handle, **values), values
         return partial(handle, *values.values()), values
 
     def row(self, n: int, seconds: float) -> Measured:
         """Time one size."""
-        call, values = self.call(n)
-        _enough_memory(bytes_of(values), n)
         try:
+            call, values = self.call(n)
             return measure(call, n, values, self.xp, self.wait, seconds)
+        except CommandError:
+            raise
+        except MemoryError as error:
+            raise CommandError(f"there is not enough memory for n = {n}: {error}", "give smaller --sizes") from None
         except Exception as error:
             raise CommandError(
                 f"{self.kernel} refuses the arguments for n = {n}: {error}",
@@ -139,6 +144,18 @@ class _Bench:
             return None
         except Exception:  # too small for this kernel, by its own or by the user's account
             return None
+
+
+def _gpu() -> tuple[Any, Callable[[], object]]:
+    """Return CuPy, and what waits for the device. ToolchainError says what is missing."""
+    from rekernel.cuda import devices, missing
+
+    devices.devices()
+    try:
+        import cupy
+    except Exception as error:
+        raise missing.cupy(error) from error
+    return cupy, cupy.cuda.runtime.deviceSynchronize
 
 
 def _named(text: str) -> tuple[Path, str]:
@@ -207,33 +224,9 @@ def _proposal(parameter: Any) -> str:
     return f"'np.ones(n, \"{parameter.dtype}\")'" if parameter.dtype else "..."
 
 
-def _enough_memory(size: int, n: int) -> None:
-    """Refuse what would not fit a second time, for the copy, before the machine begins to swap."""
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return
-    if size > free:
-        raise CommandError(f"n = {n} takes {size:,} bytes twice, and {free:,} are free", "give smaller --sizes")
-
-
-def seconds_said(seconds: float) -> str:
-    """Return a time with three digits.
-
-    >>> seconds_said(1.234e-7), seconds_said(0.00123), seconds_said(2.5)
-    ('123 ns', '1.23 ms', '2.50 s')
-    """
-    for unit, scale in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3)):
-        if seconds < 999.5 * scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds:.2f} s"
-
-
 def _tell(as_json: bool, name: str, signature: str, rows: Sequence[Measured], overhead: float | None) -> None:
     if as_json:
-        listed = [
-            {**vars(row), "bytes_per_second": row.bandwidth, "copy_bytes_per_second": row.copy_bandwidth} for row in rows
-        ]
+        listed = [row.document() for row in rows]
         dump({"kernel": name, "signature": signature, "rows": listed, "overhead_seconds": overhead})
         return
     made = table(">n", ">bytes", ">min", ">median", ">GB/s", ">copy GB/s", ">of copy")

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rekernel.commands import (
-    CommandError, console, dump, error_document, existing, message_of, subcommand, table, texts, whole,
-)  # fmt: skip
+from rekernel.commands import console, existing, subcommand, table, texts, whole
+from rekernel.commands.answers import CommandError, dump, error_document, message_of
 
 if TYPE_CHECKING:
     from rekernel.commands import Subparsers
@@ -69,8 +68,8 @@ def add(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers, "build", _run,
         help="compile kernels ahead of time",
-        description="Compile all kernels of the files into the object cache, in parallel: a program that loads the same\n"
-        "files with the same options has nothing to compile. A file that fails does not stop the others.\n"
+        description="Compile all kernels of the files into the object cache, in parallel: a program that loads the\n"
+        "same files with the same options has nothing to compile. A file that fails does not stop the others.\n"
         "Taichi keeps its own cache; what waits there for the types of a first call is named.",
     )  # fmt: skip
     parser.add_argument("files", nargs="+", type=existing, metavar="FILE", help="texts with kernels")
@@ -111,16 +110,19 @@ def _all(
 ) -> list[Result]:  # fmt: skip
     """Build all files; the results are in their order. Ctrl-C ends the compilers and waits for their threads."""
     from rekernel.jit.cpu import CpuJit
-    from rekernel.process import end_all
+    from rekernel.process import abandon
 
     jit = CpuJit(objcache=cache)
-    results = {text.path: Result(text.path, text.language.name) for text in found if isinstance(text, texts.Text)}
-    results |= {path: Result(path, error=error) for path, error in (f for f in found if isinstance(f, tuple))}
+    results: dict[Path, Result] = {}
     todo: queue.SimpleQueue[texts.Text] = queue.SimpleQueue()
-    here = [text for text in found if isinstance(text, texts.Text) and not text.language.threads]
-    for text in found:
-        if isinstance(text, texts.Text) and text.language.threads:
-            todo.put(text)
+    here: list[texts.Text] = []
+    for one in found:
+        if not isinstance(one, texts.Text):
+            results[one[0]] = Result(one[0], error=one[1])
+            advance(one[0])
+            continue
+        results[one.path] = Result(one.path, one.language.name)
+        (todo.put if one.language.threads else here.append)(one)
     stopped, ended = threading.Event(), threading.Semaphore(0)
 
     def work() -> None:
@@ -134,23 +136,25 @@ def _all(
         finally:
             ended.release()
 
-    left = 0
+    threads = [threading.Thread(target=work, name=f"rekernel build {n}", daemon=True) for n in range(jobs)]
+    running = 0
     try:
-        for number in range(jobs):
-            threading.Thread(target=work, name=f"rekernel build {number}", daemon=True).start()
-            left += 1
+        for thread in threads:
+            thread.start()
+            running += 1
         for text in here:
             _one(text, jit, export, results[text.path])
             text.language.reset()  # by which its runtime writes what it has compiled
             advance(text.path)
-        while left:  # not `join`: after Ctrl-C, Python up to 3.12 takes the thread for one that has ended
+        for _ in threads:  # not `join`: after Ctrl-C, Python up to 3.12 takes the thread for one that has ended
             ended.acquire()
-            left -= 1
+            running -= 1
     except BaseException:
         stopped.set()
-        while left:
-            end_all()
-            left -= ended.acquire(timeout=0.05)
+        for thread in threads:
+            abandon(thread)
+        for _ in range(running):
+            ended.acquire(timeout=10)
         raise
     return list(results.values())
 
@@ -204,7 +208,8 @@ def _progress(total: int, quiet: bool) -> Iterator[Callable[[Path], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("building"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[last]}"))
+    last = TextColumn("{task.fields[last]}")
+    columns = (TextColumn("building"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), last)
     with Progress(*columns, console=screen, transient=True) as progress:
         task = progress.add_task("", total=total, last="")
         yield lambda path: progress.update(task, advance=1, last=path.name)
@@ -214,29 +219,26 @@ def _show(results: Sequence[Result], seconds: float, cache: str) -> None:
     """Print errors and warnings, then the table."""
     out, said = console(), console(stderr=True)
     for one in results:
-        for warning in one.warnings:
-            said.print(f"{one.path}: warning: {warning}", style="yellow", soft_wrap=True)
-        for name, why in one.skipped.items():
-            said.print(f"{one.path}: {name} is skipped: {why}", style="dim", soft_wrap=True)
-        for note in one.notes:
-            said.print(f"{one.path}: {note}", style="dim", soft_wrap=True)
-        if one.error is not None:
-            first, *rest = message_of(one.error).split("\n")
-            said.print(first, style="bold red", soft_wrap=True)
-            for line in rest:
-                said.print(line, soft_wrap=True)
+        for line in one.warnings:
+            said.print(f"{one.path}: warning: {line}", style="yellow", soft_wrap=True)
+        for line in (*(f"{name} is skipped: {why}" for name, why in one.skipped.items()), *one.notes):
+            said.print(f"{one.path}: {line}", style="dim", soft_wrap=True)
         if one.waiting:
-            said.print(f"{one.path}: compiled at the first call, which alone tells the types: {', '.join(one.waiting)}",
-                       style="dim", soft_wrap=True)  # fmt: skip
+            names = ", ".join(one.waiting)
+            said.print(f"{one.path}: compiled at the first call, which alone tells the types: {names}", soft_wrap=True)
+        if one.error is not None:
+            first, _, others = message_of(one.error).partition("\n")
+            said.print(first if str(one.path) in first else f"{one.path}: {first}", style="bold red", soft_wrap=True)
+            if others:
+                said.print(others, soft_wrap=True)
     rows = table("file", "kernels", "", ">s", ">warnings")
     for one in results:
-        colour = {"failed": "red", "from cache": "green"}.get(one.state, "")
-        rows.add_row(str(one.path), ", ".join(one.kernels), one.state, f"{one.seconds:.2f}", str(len(one.warnings) or ""),
-                     style=colour)  # fmt: skip
+        count, style = str(len(one.warnings) or ""), {"failed": "red", "from cache": "green"}.get(one.state, "")
+        rows.add_row(str(one.path), ", ".join(one.kernels), one.state, f"{one.seconds:.2f}", count, style=style)
     out.print(rows)
     for one in results:
         if one.exported is not None:
             out.print(f"exported {one.exported}", soft_wrap=True)
     good = sum(one.error is None for one in results)
-    rest = f"; {len(results) - good} failed" if good < len(results) else ""
-    out.print(f"{good} of {len(results)} files are built{rest}, in {seconds:.1f} s, into {cache}", soft_wrap=True)
+    failed = f"; {len(results) - good} failed" if good < len(results) else ""
+    out.print(f"{good} of {len(results)} files are built{failed}, in {seconds:.1f} s, into {cache}", soft_wrap=True)

@@ -25,10 +25,13 @@ def add(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers, "cache", lambda _: parser.error("choose one of info, list, verify, prune, clear, why"), json=False,
         help="look into the object cache, check it, make it smaller",
-        description="Compiled code is kept in one directory for all processes of a user. It may be deleted at any time.",
+        description="Compiled code is kept in one directory for all processes of a user, which may delete it any time.",
     )  # fmt: skip
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    subcommand(actions, "info", _info, help="where it is, how large", description="Place, size, limit, entries and use.")
+    subcommand(
+        actions, "info", _info, help="where it is, how large",
+        description="Place, size, limit, entries and their use.",
+    )  # fmt: skip
     listing = subcommand(
         actions, "list", _list, help="its entries, the last used first",
         description="One line for each entry. Age and last use are before now; times of use are kept to about an hour.",
@@ -47,12 +50,14 @@ def add(subparsers: Subparsers) -> None:
     pruning.add_argument("size", type=size, help="bytes, or such as 500M or 2G", metavar="SIZE")
     clearing = subcommand(
         actions, "clear", _clear, help="empty it",
-        description="Takes out all entries, precompiled headers and what is known of compilers. Programs that run go on.",
+        description="Takes out all entries, precompiled headers and what is known of compilers.\n"
+        "Programs that run go on.",
     )  # fmt: skip
     clearing.add_argument("--yes", "-y", action="store_true", help="do not ask")
     why = subcommand(
         actions, "why", _why, help="why a file would be compiled again",
-        description="Says whether a load of the file finds it in the cache, and if not, what differs from what is there.",
+        description="Says whether a load of the file finds it in the cache, and if not, what differs from what is\n"
+        "there. Nothing is compiled.",
     )  # fmt: skip
     why.add_argument("files", nargs="+", type=existing, metavar="FILE", help="texts with kernels")
     texts.add_load_arguments(why)
@@ -64,7 +69,7 @@ def _opened() -> tuple[ObjectCache, str]:
 
     cache = ObjectCache()
     if cache.directory is None:
-        raise CommandError("there is no cache directory: kernels are kept in memory only", "to see why: rekernel doctor")
+        raise CommandError("there is no cache directory: kernels are in memory only", "to see why: rekernel doctor")
     return cache, cache.directory
 
 
@@ -99,27 +104,27 @@ def _info(arguments: argparse.Namespace) -> int:
     cache, directory = _opened()
     entries, others = listed(directory), beside(directory)
     again = sum(one.used > one.created + 1 for one in entries)
-    document = {
-        "directory": directory, "entries": len(entries), "size": sum(one.size for one in entries), "limit": cache.size,
-        "used_again": again, "unreadable": sum(bool(one.trouble) for one in entries),
-        "oldest_use": min((one.used for one in entries), default=None), "beside": others,
-    }  # fmt: skip
+    total, oldest = sum(one.size for one in entries), min((one.used for one in entries), default=None)
+    unreadable = sum(bool(one.trouble) for one in entries)
     if arguments.json:
-        dump(document)
+        dump(
+            {"directory": directory, "entries": len(entries), "size": total, "limit": cache.size, "used_again": again,
+             "unreadable": unreadable, "oldest_use": oldest, "beside": others}
+        )  # fmt: skip
         return 0
     rows = table("", "")
     rows.show_header = False
-    share = f" ({document['size'] / cache.size:.0%} of it used)" if cache.size else ""
+    share = f" ({total / cache.size:.0%} of it used)" if cache.size else ""
     rows.add_row("place", directory)
     rows.add_row("entries", f"{len(entries)}, {again} of them used after the process that built them")
-    rows.add_row("size", bytes_said(document["size"]))
+    rows.add_row("size", bytes_said(total))
     rows.add_row("limit", f"{bytes_said(cache.size)}{share}; REKERNEL_CACHE_SIZE changes it")
-    if entries:
-        rows.add_row("oldest use", f"{ago(time.time() - document['oldest_use'])} ago")
+    if oldest is not None:
+        rows.add_row("oldest use", f"{ago(time.time() - oldest)} ago")
     for name, amount in others.items():
         rows.add_row("beside", f"{bytes_said(amount)} {BESIDE.get(name, '')} ({name})")
-    if document["unreadable"]:
-        rows.add_row("unreadable", f"{document['unreadable']}; rekernel cache verify takes them out", style="yellow")
+    if unreadable:
+        rows.add_row("unreadable", f"{unreadable}; rekernel cache verify takes them out", style="yellow")
     console().print(rows)
     return 0
 

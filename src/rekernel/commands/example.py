@@ -6,14 +6,14 @@ somebody else's memory. Floating-point values and arrays that carry their extent
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+import os
+from contextlib import suppress
+from typing import Any
 
 from rekernel.kernel import Parameter
 
-if TYPE_CHECKING:
-    import numpy as np
-
-__all__ = ["CannotGuessError", "example", "rank"]
+__all__ = ["CannotGuessError", "example", "rank", "refuse_too_much"]
 
 
 class CannotGuessError(Exception):
@@ -46,13 +46,30 @@ def example(parameter: Parameter, n: int, *, careful: bool = True, xp: Any = Non
         raise CannotGuessError(f"{parameter}: its type alone does not tell what to pass")
     axes = rank(parameter)
     if axes is None:
-        raise CannotGuessError(f"{parameter}: a raw pointer has no size, so how many elements the kernel touches is unknown")
+        raise CannotGuessError(f"{parameter}: a raw pointer has no size, so what the kernel touches is unknown")
     shape = [n] * axes
     for axis, fixed in enumerate(parameter.shape[:axes]):
         if isinstance(fixed, int):
             shape[axis] = fixed
+    refuse_too_much(math.prod(shape) * _dtype(parameter, np).itemsize)
     made = _filled(_dtype(parameter, np), tuple(shape), np)
     return made if xp is None or xp is np else xp.asarray(made)
+
+
+def refuse_too_much(size: int) -> None:
+    """Raise MemoryError for bytes that would not fit, before the machine begins to swap, or to kill processes."""
+    free = _free()
+    if free is not None and size > free:
+        raise MemoryError(f"{size:,} bytes are needed, and {free:,} are free")
+
+
+def _free() -> int | None:
+    """Return the bytes that a process may still take; on Linux with what the system has cached of files."""
+    with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", encoding="ascii") as file:
+        return 1024 * int(next(line for line in file if line.startswith("MemAvailable:")).split()[1])
+    with suppress(AttributeError, ValueError, OSError):
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
 
 
 def _scalar(parameter: Parameter, careful: bool) -> Any:
@@ -66,22 +83,20 @@ def _scalar(parameter: Parameter, careful: bool) -> Any:
     return 1
 
 
-def _dtype(parameter: Parameter, np: Any) -> np.dtype[Any]:
+def _dtype(parameter: Parameter, np: Any) -> Any:
     if not parameter.fields:
         return np.dtype(parameter.dtype)
     names, formats, offsets = zip(*parameter.fields, strict=True)
-    return np.dtype(
-        {"names": names, "formats": formats, "offsets": offsets, "itemsize": parameter.itemsize or None}  # type: ignore[call-overload]
-    )
+    fields = {"names": names, "formats": formats, "offsets": offsets}
+    return np.dtype({**fields, "itemsize": parameter.itemsize} if parameter.itemsize else fields)
 
 
-def _filled(dtype: np.dtype[Any], shape: tuple[int, ...], np: Any) -> np.ndarray[Any, Any]:
+def _filled(dtype: Any, shape: tuple[int, ...], np: Any) -> Any:
     """Return an array of values between 0 and 1; integers, which may be indices, are 0."""
     made = np.zeros(shape, dtype)
-    rng = np.random.default_rng(1)
     if dtype.names:
         for name in dtype.names:
             made[name] = _filled(dtype[name], shape, np)
     elif dtype.kind in "fc":
-        made[...] = rng.random(shape, np.float32)
+        made[...] = np.random.default_rng(1).random(shape, np.float32)
     return made

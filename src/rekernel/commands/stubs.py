@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rekernel.commands import CommandError, console, dump, existing, only_json, subcommand, texts
+from rekernel.commands import CommandError, console, dump, existing, subcommand, texts
+from rekernel.commands.answers import only_json
 
 if TYPE_CHECKING:
     from rekernel.commands import Subparsers
@@ -19,8 +20,8 @@ def add(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers, "stubs", _run,
         help="write the types of kernels as a .pyi",
-        description="Write a .pyi with the kernels of a text, their types and docstrings: what type checkers and editors\n"
-        "read. The text is compiled where only its compiler knows the types.",
+        description="Write a .pyi with the kernels of a text, their types and docstrings: what type checkers and\n"
+        "editors read. The text is compiled where only its compiler knows the types.",
     )  # fmt: skip
     parser.add_argument("file", type=existing, metavar="FILE", help="a text with kernels")
     parser.add_argument("--output", "-o", metavar="PATH", help="the .pyi, or - to print it (default: beside the text)")

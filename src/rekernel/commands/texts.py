@@ -53,7 +53,7 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in arguments.option:
         if name in found:
-            raise UsageError(f"option {name} is given twice: {found[name]!r} and {value!r}; give a list: {name}='[...]'")
+            raise UsageError(f"option {name} is given twice: {found[name]!r}, {value!r}; give a list: {name}='[...]'")
         found[name] = value
     return found
 
@@ -78,9 +78,10 @@ def read(paths: Sequence[Path], arguments: argparse.Namespace) -> list[Text | tu
 
     What is wrong with one file comes back with its path. UsageError for an option that no language of the files has.
     """
-    from rekernel.jobs import detect, find, read_text
+    from rekernel.jobs import read_text
+    from rekernel.languages import detect, find
 
-    options, found = options_of(arguments), []
+    options, found = options_of(arguments), list[Text | tuple[Path, Exception]]()
     for path in dict.fromkeys(paths):
         try:
             language = find(arguments.language) if arguments.language else detect(read_text(path), str(path))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rekernel.commands.example import CannotGuessError, example
+from rekernel.commands.answers import CommandError
+from rekernel.commands.example import CannotGuessError, example, refuse_too_much
 from rekernel.kernel import Parameter
 
-__all__ = ["Given", "Measured", "arguments_for", "bytes_of", "measure"]
+__all__ = ["Given", "Measured", "arguments_for", "bytes_of", "measure", "seconds_said", "sizes_for", "value"]
 
 SAMPLES = 9
 SHORTEST = 0.002
@@ -27,7 +28,7 @@ class Given:
 
     def value(self, n: int, names: Mapping[str, Any]) -> Any:
         """Return what the expression is for a size."""
-        return eval(self.code, {**names, "n": n})
+        return value(self.code, f"--arg {self.name}={self.text}", {**names, "n": n})
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,20 @@ class Measured:
     def copy_bandwidth(self) -> float | None:
         """Bytes a second of the copy."""
         return self.bytes / self.copy_seconds if self.copy_seconds else None
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {**vars(self), "bytes_per_second": self.bandwidth, "copy_bytes_per_second": self.copy_bandwidth}
+
+
+def value(code: Any, said: str, names: Mapping[str, Any]) -> Any:
+    """Return what an expression of the user's is; a CommandError where it fails."""
+    try:
+        return eval(code, {**names})
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise CommandError(f"{said} fails for n = {names['n']}: {type(error).__name__}: {error}") from None
 
 
 def arguments_for(
@@ -84,12 +99,14 @@ def bytes_of(arguments: Mapping[str, Any]) -> int:
 
 
 def measure(
-    call: Callable[[], object], n: int, arguments: Mapping[str, Any], xp: Any, wait: Callable[[], object], seconds: float
-) -> Measured:
+    call: Callable[[], object], n: int, arguments: Mapping[str, Any], xp: Any, wait: Callable[[], object],
+    seconds: float,
+) -> Measured:  # fmt: skip
     """Time a call, and a copy of as many bytes; about `seconds` go into it."""
     calls, times = _timed(call, wait, seconds)
     total, copied = bytes_of(arguments), None
     if total:
+        refuse_too_much(total)
         source = xp.full(max(1, total // 2), 1, "uint8")
         target = xp.zeros_like(source)
         copied = min(_timed(lambda: xp.copyto(target, source), wait, seconds / 4)[1])
@@ -130,3 +147,15 @@ def sizes_for(rank: int) -> Iterator[int]:
     yield from {0: (1,), 1: (1_000, 10_000, 100_000, 1_000_000, 10_000_000), 2: (64, 256, 1024, 4096)}.get(
         rank, (16, 32, 64, 128, 256)
     )
+
+
+def seconds_said(seconds: float) -> str:
+    """Return a time with three digits.
+
+    >>> seconds_said(1.234e-7), seconds_said(0.00123), seconds_said(2.5)
+    ('123 ns', '1.23 ms', '2.50 s')
+    """
+    for unit, scale in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3)):
+        if seconds < 999.5 * scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds:.2f} s"

@@ -76,7 +76,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _named(watch: Watch) -> str:
     names = [os.path.relpath(path) for path in watch.paths]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") if names else "for new files"
+    return (
+        ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") if names else "for new files"
+    )
 
 
 def _start_runtimes(files: list[str]) -> None:

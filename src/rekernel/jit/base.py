@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from os import PathLike
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rekernel import _native
@@ -108,7 +109,7 @@ class KernelWrapper(_native.Handle):
         machine = self._details.get("machine")
         return KernelInfo(
             kernel_id=self._kernel.name, version=1, language=self._kernel.language, source=self._kernel.code,
-            filename=None, options={}, kernels=(self._kernel,), skipped={}, code=self.unit,
+            filename=None, options=MappingProxyType({}), kernels=(self._kernel,), skipped={}, code=self.unit,
             machine=() if machine is None else (MachineCode(*machine),),
             warnings=self.warnings, notes=(), error=None, build_seconds=0.0, from_cache=self.from_cache,
             rebuilt_because=self.rebuilt_because, depends_on=(), history=(),

@@ -52,7 +52,7 @@ def write_module(directory: Path, name: str, data: bytes, types: str) -> Path:
 
 
 def stub(kernels: Sequence[Kernel], *, whole: bool = True) -> str:
-    """Return the text of the ``.pyi`` of a module with these kernels. If they are not `whole`, all else in it is Any."""
+    """Return the text of the ``.pyi`` of a module with these kernels; unless they are the `whole`, the rest is Any."""
     named = groups(kernels)
     names = "Any" if len(named) == len(kernels) else "Any, overload"
     parts = [f"{HEAD}\n\nfrom typing import {names}\n"]
@@ -90,15 +90,17 @@ def python_include_dirs() -> list[str]:
 
 
 def _functions(kernels: Sequence[Kernel], method: str = "") -> list[str]:
-    """Return the kernels of one name, or methods of it: as overloads, narrow numbers first, each type in one of them."""
+    """Return kernels of one name, as overloads: narrow numbers first, each kind of number in one of them."""
     narrow_first = sorted(kernels, key=lambda kernel: [_width(p) for p in kernel.parameters])
     heads = {_arguments(kernel): kernel for kernel in reversed(narrow_first)}  # float and double are one type here
     mark = "@overload\n" if len(heads) > 1 else ""
     chosen = [kernel for kernel in narrow_first if heads[_arguments(kernel)] is kernel]
-    alike = [[k for k in chosen[:at] if len(k.parameters) == len(kernel.parameters)] for at, kernel in enumerate(chosen)]
-    taken = [[{_width(k.parameters[i]) for k in before} for i, _ in enumerate(kernel.parameters)]
-             for kernel, before in zip(chosen, alike, strict=True)]  # fmt: skip
-    return [mark + _function(kernel, method, others) for kernel, others in zip(chosen, taken, strict=True)]
+    texts = []
+    for at, kernel in enumerate(chosen):
+        alike = [k.parameters for k in chosen[:at] if len(k.parameters) == len(kernel.parameters)]
+        taken = [{_width(other[i]) for other in alike} for i in range(len(kernel.parameters))]
+        texts.append(mark + _function(kernel, method, taken))
+    return texts
 
 
 def _launched(kernels: Sequence[Kernel]) -> str:
@@ -135,7 +137,10 @@ def _function(kernel: Kernel, method: str, taken: Sequence[Collection[int]]) -> 
     return f"def {method or function_name(kernel)}({arguments}) -> {_result(kernel.returns)}:\n{body}\n"
 
 
-_NUMBERS = ("bool | np.bool_", "int | np.integer[Any]", "float | np.floating[Any]", "complex | np.complexfloating[Any, Any]")
+_NUMBERS = (
+    "bool | np.bool_", "int | np.integer[Any]", "float | np.floating[Any]",
+    "complex | np.complexfloating[Any, Any]",
+)  # fmt: skip
 
 
 def _type(parameter: Parameter, taken: Collection[int] = ()) -> str:

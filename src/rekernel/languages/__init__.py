@@ -119,7 +119,8 @@ class Language(Protocol):
     suffixes: tuple[str, ...]
     """File suffixes that mean this language and no other."""
     options: Mapping[str, str]
-    """The options of ``load`` that this language knows, each with one line of help."""
+    """The options of ``load`` that this language knows, each with one line of help. Where that begins with ``True``, the
+    option is a switch, and takes no value in a notebook's ``%%kernel``."""
     threads: bool
     """Whether it may build on another thread (``background=True``)."""
     exclusive: Any

@@ -54,8 +54,7 @@ class Ends:
             if kernels._background.tickets[live.kernel_id] != ticket:
                 what = overtaken
             else:
-                error = kernels._background.errors.get(live.kernel_id)
-                what = Failed(error) if error is not None else ended()
+                what = Failed(build.error) if build.error is not None else ended()
             if self.in_place:
                 shown.update(what)
             else:

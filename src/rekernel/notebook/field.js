@@ -88,8 +88,8 @@ function render({ model, el }) {
     count.textContent = state.steps_itself ? `${state.steps.toLocaleString("en")} steps${rate}` : "";
     const [rows, columns] = state.shape;
     const width = Math.round(columns >= rows ? state.size : (state.size * columns) / rows);
+    stage.style.width = `${Math.max(width, 260)}px`; // room for the buttons below a small picture
     image.style.width = scale.style.width = `${width}px`;
-    stage.style.maxWidth = `min(100%, ${Math.max(width, 420)}px)`; // room for the buttons below a small picture
     image.style.aspectRatio = `${columns} / ${rows}`;
     image.classList.toggle("fine", Math.max(rows, columns) > state.size);
     image.alt = `field of ${rows} by ${columns}`;

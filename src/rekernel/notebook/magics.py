@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from rekernel.live import Edition, Live, live_of
 from rekernel.notebook import arguments, completion, tables
 from rekernel.notebook.background import Ends, display
 from rekernel.notebook.cells import Cells, names_of
+from rekernel.notebook.helptext import help_of_kernel
 from rekernel.notebook.names import Names, Outside
 from rekernel.notebook.status import Status
 from rekernel.values import ReloadEvent
@@ -166,7 +167,7 @@ def _usage() -> Iterator[None]:
     except RekernelError:
         raise
     except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error).replace("pass kernel_id=", "give one: %%kernel NAME")) from None
 
 
 @contextmanager
@@ -214,42 +215,12 @@ def status_of(live: Live, old: Edition | None, events: Sequence[ReloadEvent], no
     return Status(live.kernel_id, edition.number, edition.source.language, how, signatures, said, built.warnings)
 
 
-def help_of_kernel() -> str:
-    """Return the help of ``%%kernel``, its options from the languages' own tables."""
-    table = {name: row.options for name, row in languages().items()}
-    parts = [_HELP]
-    for name, options in table.items():
-        if options:
-            parts.append(f"Options for {name}:\n{_listed(options)}")
-    parts.append(f"For all:\n{_listed(arguments.OWN)}")
-    return "\n\n".join(parts) + "\n"
-
-
-def _listed(options: Mapping[str, str]) -> str:
-    return "\n".join(f"  {arguments.usage(name, told):<22} {told}" for name, told in options.items())
-
-
-_HELP = """Load the kernels of this cell: %%kernel [id] [--cpp | --taichi | --cuda | --stencil] [options]
-
-The text begins below this line. Its kernels are in the notebook's names at once, and every handle of them, wherever it
-is kept, runs the new text after the next run of the cell. A text that is wrong changes nothing; its error shows the
-line, counted as the cell's lines are.
-
-Without an id, the first kernel's name is the id, and the cell keeps it. The language is told by the text. Names that
-the text uses and does not define are those of the notebook. What the first line no longer says is no longer meant.
-
-    %%kernel heat --openmp --flags "-DN=8"
-    void step(rekernel::Array<double, 1> x) { for (int64_t i = 0; i < x.shape(0); ++i) x[i] *= N; }
-
-%kernels lists all kernels, %kernel_rollback goes back, %kernel_history and %kernel_diff show versions."""
-
-
 def start(shell: Any) -> None:
     """Register the magics; a second time changes nothing."""
     manager = shell.magics_manager
     if _NAME in manager.registry:
         return
-    RekernelMagics.kernel.__doc__ = help_of_kernel()
+    RekernelMagics.kernel.__doc__ = help_of_kernel({name: row.options for name, row in languages().items()})
     magics = RekernelMagics(shell)
     shell.register_magics(magics)
     shell.events.register("pre_run_cell", magics.begin)
