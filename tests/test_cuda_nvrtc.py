@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rekernel import key
 from rekernel.cuda import cubins, headertexts, includes, messages, nvrtc, toolkit
 from rekernel.errors import RekernelWarning, ToolchainError
 from rekernel.objcache import ObjectCache
@@ -257,6 +258,10 @@ def test_a_header_that_a_macro_names_is_not_known(text: str, exact: bool, tmp_pa
 # ---- the key and the cache ----
 
 
+def key_of(order: cubins.Order, about: nvrtc.About = ABOUT) -> str:
+    return key.digest(cubins._fields(order, about))
+
+
 def test_the_key_differs_by_all_that_changes_the_result(cache: ObjectCache, tmp_path: Path, monkeypatch: Any) -> None:
     including = f'#include "a.h"\n{KERNEL}'
     for name in ("one", "two"):
@@ -270,16 +275,16 @@ def test_the_key_differs_by_all_that_changes_the_result(cache: ObjectCache, tmp_
         {"text": KERNEL, "fields": (("schema", 1),)}, {"text": including, "directory": one}, {"text": including, "directory": two},
         {"text": including, "include_dirs": (one,)}, {"text": including, "include_dirs": (two, one)},
     ]  # fmt: skip
-    keys = [cubins._key(cubins.Order(**{"arch": "sm_90", **order}), ABOUT) for order in orders]
+    keys = [key_of(cubins.Order(**{"arch": "sm_90", **order})) for order in orders]
     other = nvrtc.About((11, 8), ABOUT.architectures)
-    keys.append(cubins._key(cubins.Order(KERNEL, "sm_90"), other))
+    keys.append(key_of(cubins.Order(KERNEL, "sm_90"), other))
     monkeypatch.setenv("CUDA_PATH", one)
-    keys.append(cubins._key(cubins.Order(including, "sm_90", directory=one), ABOUT))
+    keys.append(key_of(cubins.Order(including, "sm_90", directory=one)))
     assert len(set(keys)) == len(keys)
 
 
 def test_a_text_that_includes_nothing_is_the_same_from_everywhere() -> None:
-    keys = {cubins._key(cubins.Order(KERNEL, "sm_90", directory=d, include_dirs=(d,)), ABOUT) for d in ("/a", "/b")}
+    keys = {key_of(cubins.Order(KERNEL, "sm_90", directory=d, include_dirs=(d,))) for d in ("/a", "/b")}
     assert len(keys) == 1
 
 

@@ -30,14 +30,14 @@ class Notices:
         says, else only where it is known to be needed.
         """
         try:
-            import watchfiles.main
+            from watchfiles._rust_notify import RustNotify
         except ImportError as error:
             raise ToolchainError(
                 f"watching files needs the package watchfiles, which cannot be imported here ({error}); install it "
                 'with: pip install "rekernel[watch]"'
             ) from None
-        self._make: Any = watchfiles.main.RustNotify
-        self.polling: bool = watchfiles.main._default_force_polling(polling)
+        self._make = RustNotify
+        self.polling = _needed() if polling is None else polling
         self._notify: Any = None
         self._followed: dict[str, tuple[int, int]] = {}
         self._woken = threading.Event()
@@ -97,6 +97,14 @@ class Notices:
         old, self._notify, self._followed = self._notify, None, {}
         if old is not None:
             old.close()
+
+
+def _needed() -> bool:
+    """Whether to look again and again, as watchfiles itself decides: it is told to, or this is Windows' Linux."""
+    told = os.environ.get("WATCHFILES_FORCE_POLLING")
+    if told:
+        return told.lower() not in ("false", "disable", "disabled")
+    return hasattr(os, "uname") and "microsoft-standard" in os.uname().release.lower()
 
 
 def _identity(directory: str) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ import traceback
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -182,7 +183,7 @@ class Watch:
                         if self._stopped:
                             return
                         waiting = loop.create_future()
-                        self._wakers.append(lambda waiting=waiting: _wake(loop, waiting))
+                        self._wakers.append(partial(_wake, loop, waiting))
                 if event is None:
                     await waiting
                 else:

@@ -206,10 +206,10 @@ class Watched:
         if loader is None or not self.watch.works_here():
             return
         self.look()
-        if self.attempt is attempt and self.settling.left(self.watch.clock()) == 0:
-            if loader._waiting.take(self.kernel_id, attempt):
-                self._run(attempt, job)
-                self.tell()
+        settled = self.attempt is attempt and self.settling.left(self.watch.clock()) == 0
+        if settled and loader._waiting.take(self.kernel_id, attempt):
+            self._run(attempt, job)
+            self.tell()
 
     def _ready(self, attempt: _Attempt) -> bool:
         """Tell whether a content that was built is to be shown, when it has been the same for long enough."""
@@ -298,7 +298,7 @@ class Watched:
         if edition is None:
             return {}
         self._edition = weakref.ref(edition)
-        files = getattr(edition.language, "files", lambda built: {})(edition.built)
+        files: Mapping[str, object] = getattr(edition.language, "files", lambda built: {})(edition.built)
         self.beside = frozenset(files)
         text = edition.source.text.encode("utf-8", "surrogatepass")
         self._mention(edition.language, text, edition.source.options)

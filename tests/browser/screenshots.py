@@ -98,6 +98,8 @@ def simulation(running: Any, server: Server, to: Path) -> None:
     for number in range(8):
         book.run(number)
     book.page.locator(".rekernel-view .wrong b").wait_for()
+    book.page.locator(".rekernel-view button.play").click()
+    book.page.locator(".rekernel-view button.play").filter(has_text="Play").wait_for()
     keep(book, to / "notebook-simulation.png", 3, 3)
     book.close()
 

@@ -61,10 +61,7 @@ def compiled(tmp_path):
 def made(request, compiled, tmp_path):
     """A loaded file: its loader, language, text maker, path, and the kernel that gives the number of its text."""
     language, text, suffix = request.param
-    if language == "taichi":
-        loader = request.getfixturevalue("loader")
-    else:
-        loader = compiled
+    loader = request.getfixturevalue("loader") if language == "taichi" else compiled
     place = tmp_path / "texts"
     place.mkdir()
     path = place / f"k{suffix}"

@@ -33,8 +33,8 @@ def add(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers, "watch", _run,
         help="load files whenever they are saved, under a script or alone",
-        description="Load FILEs into rekernel.kernels, and again whenever they are saved, until Ctrl-C: one line for each\n"
-        "reload, the whole error where a text does not compile. A FILE may be a directory or a pattern, too.\n\n"
+        description="Load FILEs into rekernel.kernels, and again whenever they are saved, until Ctrl-C: one line for\n"
+        "each reload, the whole error where a text does not compile. A FILE may be a directory or a pattern, too.\n\n"
         "With --run a script runs meanwhile, as `python script.py` would run it. Every file that it loads with\n"
         "load_file is watched; where its first load fails, the script waits until the file is saved again.\n"
         "Its exit status is passed on.",
@@ -83,7 +83,8 @@ def _named(watch: Watch) -> str:
 
 def _start_runtimes(files: list[str]) -> None:
     """Start what texts rely on that a program would have started: nobody else does it here."""
-    from rekernel.jobs import detect, read_text
+    from rekernel.jobs import read_text
+    from rekernel.languages import detect
     from rekernel.places import Place
 
     for path in (path for file in files for path in Place.of(file).files()):
@@ -238,7 +239,7 @@ def _wait_at_first_loads(followed: _Followed) -> None:
 
 def _wait_for_save(path: str, error: Exception, show: _Show) -> None:
     """Show an error, and return when the file, or a file that it may mean, has another content and is quiet."""
-    from rekernel.jobs import detect
+    from rekernel.languages import detect
     from rekernel.notices import Notices
     from rekernel.places import directories_of, read, ways
     from rekernel.settling import START, Settling
@@ -247,7 +248,8 @@ def _wait_for_save(path: str, error: Exception, show: _Show) -> None:
     file = os.path.abspath(path)
     show.event(ReloadEvent("failed", os.path.splitext(os.path.basename(file))[0], None, error=error))
     data, _digest = read(file)
-    beside: set[str] = {error.filename} if isinstance(getattr(error, "filename", None), str) else set()
+    named = getattr(error, "filename", None)
+    beside: set[str] = {named} if isinstance(named, str) else set()
     if data is not None:
         try:
             mentions = getattr(detect(data.decode("utf-8", "replace"), file), "mentions", lambda *_: ())
