@@ -24,7 +24,7 @@ VALUES = {
     "languages.cpp.reading", "languages.cpp.spelled", "languages.given",
     "languages.stencil.options", "languages.stencil.reading",
     "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
-    "callstats", "eventlog", "key", "why", "htmltext", "infotext", "notebook.arguments", "notebook.helptext",
+    "callstats", "eventlog", "settling", "key", "why", "htmltext", "infotext", "notebook.arguments", "notebook.helptext",
     "notebook.status",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
@@ -35,6 +35,7 @@ DOORS = {"", "loader", "default", "__main__", "demo"} | {
 MACHINERY = DOORS | {
     "about", "background", "building", "events", "exporting", "handle", "holds", "jobs", "live", "namespace", "pickling",
     "publishing", "records", "returning", "rollback", "saved", "show",
+    "waiting", "watch", "watched",
 }  # fmt: skip
 
 # CUDA texts are C++ texts: both are read by the same code.
@@ -66,6 +67,8 @@ LONG = {
     "loader.py": "the one public class: half of it is docstrings",
     "notebook/widget.py": "one state, and the four who act on it: user, page, loader and clock",
     "objcache.py": "the one public class: half of it is docstrings",
+    "watch.py": "one public class: what is followed, its events, its end, its thread",
+    "watched.py": "the way of one content from a save to a version or an error, under one lock",
 }
 MOST = 250
 

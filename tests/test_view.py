@@ -167,6 +167,12 @@ def test_colours_that_are_none_are_refused(wrong: Any) -> None:
         rekernel.view(np.zeros((2, 2)), colours=wrong)
 
 
+@pytest.mark.parametrize("limits", [5, (1, 0), (0, 0), (0, 1, 2), "ab", (float("nan"), 1)])
+def test_limits_are_two_numbers_the_lower_one_first(limits: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="limits are two numbers"):
+        rekernel.view(np.zeros((2, 2)), limits=limits)
+
+
 @pytest.mark.parametrize("name", ["size", "fps", "speed"])
 def test_sizes_and_speeds_are_above_zero(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is a number above 0; got 0"):
@@ -271,6 +277,25 @@ def test_buttons_of_the_page_play_pause_step_and_set_the_speed(pages: list[Page]
         assert not page.state["playing"]
         page.says("speed", speed=0)
         await until(lambda: view.speed is None)
+        view.close()
+
+    asyncio.run(scene())
+
+
+def test_a_field_that_somebody_else_changes_is_drawn_again_and_again(pages: list[Page]) -> None:
+    async def scene() -> None:
+        values = iter(range(1000))
+        view = rekernel.view(
+            lambda: np.full((2, 2), next(values)), limits=(0, 255), colours="grey", fps=1000, play=True
+        )
+        (page,) = pages
+        page.says("show")
+        for _ in range(4):
+            page.took()
+            sent = len(page.frames)
+            await until(lambda sent=sent: len(page.frames) > sent)
+        assert len({png for _, png in page.frames}) == len(page.frames)
+        assert (view.steps, page.state["steps_itself"]) == (0, False)
         view.close()
 
     asyncio.run(scene())
@@ -496,6 +521,8 @@ def test_a_kernel_can_be_named_by_id_module_or_handle(loader: rekernel.KernelLoa
         rekernel.view(np.zeros((2, 2)), kernel="adsd", loader=loader)
     with pytest.raises(TypeError, match="kernel is an id"):
         rekernel.view(np.zeros((2, 2)), kernel=3)
+    with pytest.raises(TypeError, match=r"step is called without arguments, and add takes some; lambda: add\(a\)"):
+        rekernel.view(np.zeros((2, 2)), module.add)
 
 
 def test_a_function_that_is_defined_again_under_its_name_is_followed() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import shutil
+import sys
 import threading
 import weakref
 
@@ -555,7 +556,8 @@ watch.stop()
 
 
 def test_without_watchfiles_the_error_says_what_to_install(loader, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "watchfiles", None)
+    for name in ("watchfiles", "watchfiles._rust_notify"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(rekernel.ToolchainError, match=r'pip install "rekernel\[watch\]"'):
         loader.watch()
     assert loader._callbacks == {}

@@ -34,7 +34,7 @@ class Notices:
         except ImportError as error:
             raise ToolchainError(
                 f"watching files needs the package watchfiles, which cannot be imported here ({error}); install it "
-                'with: pip install "rekernel[watch]"'
+                'with: pip install "rekernel[watch]"   (python -m rekernel doctor)'
             ) from None
         self._make = RustNotify
         self.polling = _needed() if polling is None else polling

@@ -152,7 +152,8 @@ class ReloadEvent:
     """What ``loader.on_reload`` tells."""
 
     kind: str
-    """``loaded``, ``rolled back``, ``restored``, ``unloaded``, ``renewed`` or ``failed``."""
+    """``loaded``, ``rolled back``, ``restored``, ``unloaded``, ``renewed``, ``failed``; ``recovered`` where a watched
+    file is, after a failure, again that of the version which runs."""
     kernel_id: str
     version: int | None
     """The new version's number; for ``failed`` the one that goes on running, or None."""

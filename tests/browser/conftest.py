@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its driver keeps the event loop of the thread, which other tests need
 def chromium(server: Server) -> Iterator[Any]:
     with browser() as running:
         yield running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def shown_versions(loader: KernelLoader, kernel_id: str) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=64)  # asked for with every picture
 def _changes(old: str, new: str) -> str:
     """The lines that differ, without the lines around them."""
     rows = list(difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm=""))[2:]

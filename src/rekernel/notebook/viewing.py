@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rekernel.handle import KernelHandle
 from rekernel.notebook.used import Function, record_of
 from rekernel.notebook.widget import FieldView, Target
@@ -49,6 +51,15 @@ def view(
     """
     if step is not None and not callable(step):
         raise TypeError(f"step is a function without arguments; got {type(step).__name__}")
+    if isinstance(step, KernelHandle) and step.parameters:
+        names = ", ".join(parameter.name for parameter in step.parameters)
+        raise TypeError(
+            f"step is called without arguments, and {step.__name__} takes some; lambda: {step.__name__}({names})"
+        )
+    if limits is not None and not (np.shape(limits) == (2,) and limits[0] < limits[1]):
+        raise ValueError(
+            f"limits are two numbers, the lower one first, or None for the field's extremes; got {limits!r}"
+        )
     for name, value in (("size", size), ("fps", fps), ("speed", speed)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} is a number above 0; got {value!r}")
