@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,12 +27,12 @@ def shown(title: str) -> Iterator[None]:
 
     On a thread of its own, which ends with the block. ``REKERNEL_PROGRESS=0`` switches it off.
     """
-    stream = _stream()
-    if stream is None:
+    say = _place()
+    if say is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_show, args=(stream, title, done), name="rekernel progress", daemon=True)
+    thread = threading.Thread(target=_show, args=(say, title, done), name="rekernel progress", daemon=True)
     try:
         thread.start()
         yield
@@ -41,36 +42,54 @@ def shown(title: str) -> Iterator[None]:
             thread.join()
 
 
-def _show(stream: Any, title: str, done: threading.Event) -> None:
+def _show(say: Callable[[str], None], title: str, done: threading.Event) -> None:
     began = time.monotonic()
     if done.wait(PATIENCE) or not _showing.acquire(blocking=False):
         return
-    width = 0
     try:
         with suppress(OSError, ValueError):  # the terminal has gone
             while True:
-                line = f"{title}: compiling, {time.monotonic() - began:.1f} s ..."
-                width = max(width, len(line))
-                stream.write(f"\r{line}")
-                stream.flush()
+                say(f"{title}: compiling, {time.monotonic() - began:.1f} s ...")
                 if done.wait(_PAUSE):
                     break
-            stream.write(f"\r{' ' * width}\r")
-            stream.flush()
+            say("")
     finally:
         _showing.release()
 
 
-def _stream() -> Any:
-    """Return where people look, or None."""
+def _place() -> Callable[[str], None] | None:
+    """Return what shows a line where people look, in the place of the line before, or None."""
     if os.environ.get("REKERNEL_PROGRESS", "").strip() == "0":
         return None
-    stream = sys.stderr
     try:
-        if stream is None or stream.isatty():
-            return stream
-    except (AttributeError, ValueError):  # something else, or closed
+        if sys.stderr.isatty():
+            return _on_terminal(sys.stderr)
+    except (AttributeError, ValueError):  # there is none, it is something else, or closed
         return None
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return stream if getattr(shell, "kernel", None) is not None else None
+    return _in_notebook(shell) if getattr(shell, "kernel", None) is not None else None
+
+
+def _on_terminal(stream: Any) -> Callable[[str], None]:
+    widest = 0
+
+    def say(line: str) -> None:
+        nonlocal widest
+        widest = max(widest, len(line))
+        stream.write(f"\r{line.ljust(widest)}\r{line}")
+        stream.flush()
+
+    return say
+
+
+def _in_notebook(shell: Any) -> Callable[[str], None]:
+    """One output of its own, which becomes empty; what is written to stderr would leave its red box behind."""
+    transient, later = {"display_id": f"rekernel-{uuid.uuid4().hex}"}, False
+
+    def say(line: str) -> None:
+        nonlocal later
+        shell.display_pub.publish({"text/plain": line}, transient=transient, update=later)
+        later = True
+
+    return say

@@ -111,16 +111,16 @@ class Language(Protocol):
 
     Two more are optional, for watching files. ``files(self, built: Built) -> Mapping[str, object]`` gives the files
     beside the text that a version was built with, each with the `key.content` of what was read;
-    ``mentions(self, path: str, text: bytes, options: Mapping[str, Any]) -> Iterable[str]`` those that a text may mean, also
-    where they are missing or the text is wrong.
+    ``mentions(self, path: str, text: bytes, options: Mapping[str, Any]) -> Iterable[str]`` those that a text may mean,
+    also where they are missing or the text is wrong.
     """
 
     name: str
     suffixes: tuple[str, ...]
     """File suffixes that mean this language and no other."""
     options: Mapping[str, str]
-    """The options of ``load`` that this language knows, each with one line of help. Where that begins with ``True``, the
-    option is a switch, and takes no value in a notebook's ``%%kernel``."""
+    """The options of ``load`` that this language knows, each with one line of help. Where that begins with ``True``,
+    the option is a switch, and takes no value in a notebook's ``%%kernel``."""
     threads: bool
     """Whether it may build on another thread (``background=True``)."""
     exclusive: Any
