@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rekernel.notebook.widget import FieldView
     from rekernel.objcache import ObjectCache
     from rekernel.values import KernelInfo, LoaderStats, LogEvent, ReloadEvent, Version
+    from rekernel.watch import Watch
 
 __version__ = "0.1.0"
 
@@ -79,6 +80,7 @@ _HOMES = {
     "notebook.widget": ("FieldView",),
     "objcache": ("ObjectCache",),
     "values": ("KernelInfo", "LoaderStats", "LogEvent", "ReloadEvent", "Version"),
+    "watch": ("Watch",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -118,6 +120,7 @@ __all__ = [
     "Slot",
     "ToolchainError",
     "Version",
+    "Watch",
     "freeze",
     "info",
     "kernels",
