@@ -24,8 +24,8 @@ VALUES = {
     "languages.cpp.reading", "languages.cpp.spelled", "languages.given",
     "languages.stencil.options", "languages.stencil.reading",
     "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
-    "callstats", "eventlog", "settling", "key", "why", "htmltext", "infotext", "notebook.arguments", "notebook.helptext",
-    "notebook.status",
+    "callstats", "eventlog", "settling", "key", "why", "htmltext", "infotext", "spelling", "notebook.arguments",
+    "notebook.helptext", "notebook.status",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.
 DOORS = {"", "loader", "default", "__main__", "demo"} | {
@@ -300,3 +300,11 @@ def test_a_language_that_is_named_is_imported_without_the_others(named: str) -> 
         print(chosen.name, sorted(name for name in sys.modules if name in ('rekernel.languages.taichi', 'rekernel.languages.cuda')))
     """
     assert run_python(code).stdout == "cpp []\n"
+
+
+def test_the_order_of_the_languages_is_always_the_same() -> None:
+    code = """
+        from rekernel.languages import find, languages
+        print(find("cuda").name, find("cpp").name, *languages())
+    """
+    assert run_python(code).stdout == "cuda cpp taichi cpp cuda stencil\n"

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cppkit import answer, needs_cpp
+from cppkit import answer, load_with, needs_cpp
+from rekernel import KernelLoader
+from rekernel.commands.watchscript import Followed, _wait_at_first_loads
 from watchkit import until
 
 BROKEN = "int f() { retur 2; }\n"
@@ -151,6 +153,34 @@ def test_a_first_load_waits_for_a_header_and_for_a_file_too(start, tmp_path):
     program.said("n.hpp")
     (tmp_path / "n.hpp").write_text("#define N 9\n")
     assert program.end() == 0
+
+
+@needs_cpp
+@pytest.mark.parametrize("saved", ["k.cpp", "n.hpp", "deep.hpp"])
+def test_a_save_while_a_failure_is_being_told_is_not_missed(tmp_path, monkeypatch, saved):
+    texts = {
+        "k.cpp": '#include "n.hpp"\nint f() { return N; }\n',
+        "n.hpp": '#include "deep.hpp"\n',
+        "deep.hpp": "#define N 9\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text("int f( {\n" if name == saved else text)
+
+    class Saves:
+        def event(self, event):
+            (tmp_path / saved).write_text(texts[saved])
+
+        def head(self, line):
+            pass
+
+    monkeypatch.setattr(KernelLoader, "load_file", KernelLoader.load_file)  # given back after the test
+    followed = Followed(Saves())
+    _wait_at_first_loads(followed)
+    try:
+        with load_with(tmp_path / "cache") as loader:
+            assert loader.load_file(tmp_path / "k.cpp").f() == 9
+    finally:
+        followed.end()
 
 
 @needs_cpp

@@ -70,6 +70,7 @@ def test_a_wrong_call_is_status_2_and_says_why(words, here, cache, call):
     assert status == 2
     assert out == ""
     assert "error: " in errors or "usage: " in errors
+    assert not words or len(errors.splitlines()) < 9, "how it is called, not the whole help"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,13 @@ def test_list_is_sorted_by_use_and_takes_a_part_of_a_name(filled, cache, call_js
     assert [one["kernels"] for one in call_json("cache", "list", "flu")[1]["entries"]] == [["step", "flux"]]
 
 
+def test_a_list_without_an_entry_says_so(filled, cache, call, call_json):
+    assert call("cache", "list", "zzz")[1] == "no entry has a kernel with 'zzz' in its name\n"
+    assert call_json("cache", "list", "zzz")[1]["entries"] == []
+    ObjectCache(cache).prune(0)
+    assert call("cache", "list")[1] == "the cache is empty\n"
+
+
 def test_a_long_list_is_cut_unless_all_is_asked_for(cache, call, call_json):
     made = ObjectCache(cache)
     for number in range(45):

@@ -122,3 +122,11 @@ def test_a_text_without_kernels(here, cache, call):
     assert status == 1
     assert "none.cpp has no kernels" in errors
     assert "g is no kernel: " in errors
+
+
+def test_a_text_of_no_known_language_is_named(here, cache, call):
+    Path("notes.txt").write_text("hello")
+    for words in (["stubs", "notes.txt"], ["cache", "why", "notes.txt"]):
+        status, out, errors = call(*words)
+        assert (status, out) == (1, "")
+        assert "error: notes.txt: cannot tell the language" in errors

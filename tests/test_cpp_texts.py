@@ -157,3 +157,31 @@ def test_lines_are_those_of_the_notebook_cell_or_the_file(jits, tmp_path):
         with pytest.raises(rekernel.KernelSourceError) as file:
             loader.load_file(path)
         assert re.match(r"heat v1 \(cpp\), \S*heat\.cpp:2:10: ", str(file.value))
+
+
+count, table = 8, [1.0, 2.0]  # of the caller's: a C++ text does not see them
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "advice"),
+    [
+        ("k", {"k": 0.25}, "pass k as an argument, or write it into the text: constexpr double k = 0.25;"),
+        ("count", None, "pass count as an argument, or write it into the text: constexpr int64_t count = 8;"),
+        ("table", None, "pass table as an argument"),
+        ("k", {"k": float("inf")}, "pass k as an argument"),
+        ("np", None, None),
+        ("written", None, None),
+        ("nowhere", {"k": 1}, None),
+    ],
+)
+@pytest.mark.parametrize("info", compilers(), ids=lambda info: info.command)
+def test_a_name_that_only_python_has_is_an_error_with_the_ways_to_give_it(info, jits, name, given, advice):
+    loader = rekernel.KernelLoader(jit=jits[info.command])
+    with pytest.raises(rekernel.KernelSourceError) as caught:
+        loader.load(f"double f(double x) {{ return x * {name}; }}", "t", namespace=given)
+    _, found, said = caught.value.message.partition("; the text takes no names from Python: ")
+    assert said == (advice or ""), caught.value.message
+    assert bool(found) == (advice is not None)
+    if advice and "constexpr" in advice:
+        again = loader.load(advice.partition("text: ")[2] + f"double f(double x) {{ return x * {name}; }}", "t")
+        assert again.f(4.0) == 4.0 * (given or globals())[name]

@@ -203,6 +203,14 @@ def test_an_error_in_a_header_is_shown_at_its_include(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
+def test_a_name_that_only_python_has_is_an_error_with_the_ways_to_give_it() -> None:
+    text = "__global__ void k(float *x) { x[0] = gravity; }"
+    ways = r'"gravity" is undefined; the text takes no names from Python: pass gravity as an argument, or write it .*'
+    with pytest.raises(KernelSourceError, match=ways + r"constexpr double gravity = 9\.81;"):
+        load(text, namespace={"gravity": 9.81})
+    load(f"constexpr double gravity = 9.81; {text}")
+
+
 def test_a_changed_header_is_compiled_again(tmp_path: Path) -> None:
     header, loader = tmp_path / "mine.cuh", KernelLoader(jit=Jit(tmp_path / "cache"))
     text = '#include "mine.cuh"\n__global__ void k(real *x) {}'

@@ -361,7 +361,9 @@ def test_hasattr_tells_what_the_live_version_has(loader: KernelLoader, rich: typ
 
 
 def test_a_missing_name_lists_the_kernels(rich: types.ModuleType) -> None:
-    with pytest.raises(AttributeError, match=r"'heat' \(v1\) has no 'sourc'; its kernels: source, error, wait"):
+    with pytest.raises(
+        AttributeError, match=r"'heat' \(v1\) has no 'sourc'; its kernels: source, error, wait; did you mean 'source'"
+    ):
         _ = rich.sourc
 
 

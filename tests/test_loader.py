@@ -433,8 +433,10 @@ def test_get_gives_the_default_for_an_unknown_id(loader: KernelLoader) -> None:
 
 def test_an_unknown_id_lists_the_loaded_ones(loader: KernelLoader) -> None:
     loader.load(STEP, "heat")
-    with pytest.raises(KernelNotFoundError, match="no kernel id 'heta' is loaded; loaded: 'heat'"):
+    with pytest.raises(KernelNotFoundError, match="no kernel id 'heta' is loaded; loaded: 'heat'; did you mean 'heat'"):
         loader["heta"]
+    with pytest.raises(KernelNotFoundError, match=r"no kernel id 'wave' is loaded; loaded: 'heat'$"):
+        loader["wave"]
 
 
 @pytest.mark.parametrize("call", ["unload", "rollback", "history", "info", "__delitem__"])

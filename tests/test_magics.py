@@ -428,7 +428,7 @@ def test_rollback_brings_names_back_and_takes_none_from_the_user(notebook: Noteb
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("nope", "no kernel id 'nope' is loaded; loaded: 'heat'"),
+        ("het", "no kernel id 'het' is loaded; loaded: 'heat'; did you mean 'heat'?"),
         ("heat v9", "'heat' has no version 9 to go back to; it has v1"),
         ("heat", "'heat' has no version before v1 to go back to"),
         ("heat two", "a version is a number such as 3 or v3, not 'two'"),

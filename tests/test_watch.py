@@ -84,6 +84,7 @@ def test_a_file_that_is_loaded_later_is_watched_too(loader, path):
         watching.quiet()
         path.write_text(answer(2))
         until(lambda: f() == 2)
+        watching.quiet()  # it serves before it is told
         assert watching.kinds() == ["loaded", "loaded"]
 
 
@@ -175,6 +176,8 @@ def test_an_error_that_is_mended_before_it_is_quiet_is_not_told(loader, path):
         (b"\xff\xfe int f() { return 1; }", "not UTF-8"),
         (b"int f() { return '\xe4'; }\n", "not UTF-8"),
         (None, "is gone"),
+        (b"", "is empty; k v1 keeps running"),
+        (b" \n\n", "is empty; k v1 keeps running"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_once(loader, path, content, said):
@@ -293,6 +296,7 @@ def test_a_named_file_is_loaded_at_once_and_shown_as_it_was_named(loader, path, 
         assert loader.info("k").version == 1
         path.write_text(answer(2))
         until(lambda: loader["k"].f() == 2)
+        watching.quiet()
         assert watching.kinds() == ["loaded", "loaded"]
 
 

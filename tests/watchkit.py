@@ -86,9 +86,13 @@ class Watching:
         def idle() -> bool:
             return all(text.attempt is None and text.due() is None for text in self.watch._all_texts())
 
-        wanted = self.watch.turns + 2  # one may be under way
-        until(lambda: (self.watch.poke(), self.watch.turns >= wanted)[1], "two turns of the watch")
+        def turned() -> None:
+            wanted = self.watch.turns + 2  # one may be under way
+            until(lambda: (self.watch.poke(), self.watch.turns >= wanted)[1], "two turns of the watch")
+
+        turned()
         until(idle, "an idle watch")
+        turned()  # an error is told in the turn in which its text becomes idle
 
 
 # --- ways of saving: each leaves the last text of `texts` in the file, and some of them others before it --------------

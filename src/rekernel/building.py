@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rekernel import events, namespace, publishing, underway
 from rekernel.errors import KernelSourceError, RekernelWarning
@@ -142,7 +143,7 @@ def build(
         ahead=job.ahead,
         keep_state=job.keep_state,
         jit=loader.jit,
-        hints=job.hints,
+        hints=ChainMap(cast("Any", job.namespace or {}), cast("Any", job.hints)),
         kept=loader._kept,
     )
     started = time.perf_counter()

@@ -20,6 +20,7 @@ from rekernel.holds import holds
 from rekernel.languages import Built, Draft, Language
 from rekernel.locks import rlock
 from rekernel.source import Source
+from rekernel.spelling import meant
 from rekernel.values import Version
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _missing(live: Live, edition: Edition, name: str) -> str:
     if name in edition.built.skipped:
         return f"{said}: {edition.built.skipped[name]}"
     kernels = ", ".join(edition.built.entries) or "none"
-    return f"{said}; its kernels: {kernels}"
+    return f"{said}; its kernels: {kernels}{meant(name, [*edition.built.entries, *edition.built.names])}"
 
 
 def contents(live: Live) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rekernel.holds import Inside, holds
 from rekernel.live import Edition, Live
 from rekernel.locks import rlock
 from rekernel.namespace import callers_globals, same
+from rekernel.spelling import meant
 from rekernel.values import KernelInfo, LoaderStats, LogEvent, ReloadEvent, Version
 from rekernel.waiting import Waiting
 
@@ -242,7 +243,8 @@ class KernelLoader:
         live = self._lives.get(kernel_id)
         if live is None:
             known = ", ".join(map(repr, list(self._lives)[:8])) or "none"
-            raise KernelNotFoundError(f"no kernel id {kernel_id!r} is loaded; loaded: {known}")
+            near = meant(kernel_id, self)
+            raise KernelNotFoundError(f"no kernel id {kernel_id!r} is loaded; loaded: {known}{near}")
         return live
 
     def _touch(self, kernel_id: str) -> None:

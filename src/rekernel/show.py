@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rekernel import htmltext as html
-from rekernel.errors import KernelSourceError, RekernelError
+from rekernel.errors import FrozenError, KernelSourceError, RekernelError
 from rekernel.excerpt import headline, place
 from rekernel.freezing import is_frozen
 
@@ -60,9 +60,15 @@ def _state(live: Live) -> str:
         where = place(error)
         return f"last edit failed: {where + ': ' if where else ''}{error.message}"
     if error is not None:
-        return f"last edit failed: {' '.join(str(error).split())}"
+        return f"last edit failed: {_said(error)}"
     calls = calls_of(live)
     return f"live, {calls:,} call{'' if calls == 1 else 's'}"
+
+
+def _said(error: Exception) -> str:
+    """Return an error in one line; that the version before goes on shows beside it."""
+    said = str(error.args[0]) if isinstance(error, FrozenError) else str(error)
+    return " ".join(said.split())
 
 
 def loader_text(lives: Sequence[Live]) -> str:
@@ -92,7 +98,7 @@ def module_html(live: Live) -> str:
     error = live.error
     if error is None:
         return html.block(title, *signatures, colour=html.GREEN)
-    failed = headline(error) if isinstance(error, KernelSourceError) else " ".join(str(error).split())
+    failed = headline(error) if isinstance(error, KernelSourceError) else _said(error)
     return html.block(title, *signatures, html.note(f"last edit failed: {failed}", html.RED), colour=html.RED)
 
 

@@ -161,6 +161,8 @@ class Watched:
             raise self._missing(attempt.content[self.path], live)
         if source is None:
             jobs.id_of_file(loader, self.path)
+        elif not attempt.data.strip():  # a disk that was full, an editor that fell: never meant to take kernels away
+            raise ValueError(self._goes_on(" is empty", live))
         language, name = (None, self.watch.shown(self.path)) if source is None else (source.language, source.filename)
         text = jobs.decoded(name or self.path, attempt.data)
         job = jobs.Job(text, self.kernel_id, language, None, name, 1, True, True, {}, ahead=True, tells=False)
@@ -180,11 +182,14 @@ class Watched:
         return job
 
     def _missing(self, why: object, live: Live | None) -> OSError:
+        if why is None:
+            return FileNotFoundError(self._goes_on(" is gone", live))
+        return OSError(self._goes_on(f": {why}", live))
+
+    def _goes_on(self, what: str, live: Live | None) -> str:
         number = None if live is None or live.current is None else live.current.number
         goes_on = "" if number is None else f"; {self.kernel_id} v{number} keeps running"
-        if why is None:
-            return FileNotFoundError(f"{self.path} is gone{goes_on}")
-        return OSError(f"{self.path}: {why}{goes_on}")
+        return f"{self.path}{what}{goes_on}"
 
     def _run(self, attempt: _Attempt, job: jobs.Job, several: Any = None) -> None:
         loader, live = self.watch.loader(), self.live

@@ -116,6 +116,7 @@ def test_a_broken_save_is_told_once_and_the_next_good_one_serves(made):
         assert "unknown_name" in str(watching.events[0].error)
         path.write_text(text(3))
         until(lambda: number_of(f, language) == 3)
+        watching.quiet()
         assert watching.kinds() == ["failed", "loaded"]
 
 

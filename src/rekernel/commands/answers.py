@@ -24,7 +24,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """A call that makes no sense: exit status 2. `parser` prints its whole help first."""
+    """A call that makes no sense: exit status 2. `parser` prints how it is called first."""
 
     status = 2
 
@@ -120,9 +120,10 @@ def tell(error: BaseException, prog: str, as_json: bool) -> int:
         return status
     if isinstance(error, UsageError) and error.parser is not None:
         prog = error.parser.prog
-        error.parser.print_help(sys.stderr)
-        print(file=sys.stderr)
+        error.parser.print_usage(sys.stderr)
     print(f"{prog}: error: {message_of(error)}", file=sys.stderr)
     if hint := getattr(error, "hint", ""):
         print(hint, file=sys.stderr)
+    elif isinstance(error, UsageError) and error.parser is not None:
+        print(f"all of it: {prog} --help", file=sys.stderr)
     return status

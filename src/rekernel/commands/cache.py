@@ -137,6 +137,9 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         dump({"directory": directory, "entries": [vars(one) for one in found]})
         return 0
+    if not found:
+        print(f"no entry has a kernel with {arguments.name!r} in its name" if arguments.name else "the cache is empty")
+        return 0
     now, rows = time.time(), table("kernels", "language", "compiler", ">size", ">age", ">used", "key")
     for one in found if arguments.all else found[:_MOST]:
         names = ", ".join(one.kernels) if not one.trouble else f"unreadable: {one.trouble}"
@@ -208,7 +211,7 @@ def _why(arguments: argparse.Namespace) -> int:
     rows = []
     for text in texts.read(arguments.files, arguments):
         if not isinstance(text, texts.Text):
-            raise CommandError(str(text[1]))
+            raise texts.unreadable(*text)
         texts.started(text)
         rows += why([text.path], language=text.language.name, options=text.options)
     if arguments.json:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rekernel.languages import Language
     from rekernel.loader import KernelLoader
 
-__all__ = ["Text", "add_load_arguments", "load", "loaded", "one", "option", "options_of", "read", "started"]
+__all__ = [
+    "Text", "add_load_arguments", "load", "loaded", "one", "option", "options_of", "read", "started", "unreadable",
+]  # fmt: skip
 
 
 def add_load_arguments(parser: Parser) -> None:
@@ -131,7 +133,13 @@ def one(path: Path, arguments: argparse.Namespace) -> Text:
     found = read([path], arguments)[0]
     if isinstance(found, Text):
         return found
-    raise CommandError(str(found[1])) from None
+    raise unreadable(*found) from None
+
+
+def unreadable(path: Path, error: Exception) -> CommandError:
+    """Return what ends a subcommand over a file that cannot be read or whose language is unknown; it names the file."""
+    said = str(error)
+    return CommandError(said if str(path) in said else f"{path}: {said}")
 
 
 def _options_help() -> str:

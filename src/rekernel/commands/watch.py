@@ -47,11 +47,13 @@ def add(subparsers: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from rekernel.default import kernels
+    from rekernel.notices import Notices
 
     if arguments.script is not None and not arguments.script:
         raise UsageError("--run needs a script")
     if not arguments.files and arguments.script is None:
         raise UsageError("name FILEs to watch, or a script: --run script.py")
+    Notices()  # what it needs is missing: an error of this call, and not of the script's first load
     show = Show(arguments.lines, stderr=arguments.script is not None)
     try:
         _start_runtimes(arguments.files)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from rekernel.commands import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from rekernel.commands.watch import Show
     from rekernel.loader import KernelLoader
     from rekernel.watch import Watch
@@ -98,49 +100,62 @@ def _wait_at_first_loads(followed: Followed) -> None:
     @functools.wraps(original)
     def load_file(self: KernelLoader, path: Any, kernel_id: str | None = None, **options: Any) -> types.ModuleType:
         followed.follow(self)
+        file = os.path.abspath(os.fspath(path))
+        beside: set[str] = set()
         while True:
+            tried = _contents({file, *_meant(file, options), *beside})
             try:
                 return original(self, path, kernel_id, **options)
             except (KernelSourceError, OSError, ValueError) as error:
-                known = kernel_id if kernel_id is not None else os.path.splitext(os.path.basename(os.fspath(path)))[0]
+                known = kernel_id if kernel_id is not None else os.path.splitext(os.path.basename(file))[0]
                 if known in self:
                     raise
-                _wait_for_save(os.fspath(path), error, followed.show)
+                named = getattr(error, "filename", None)
+                if isinstance(named, str) and (other := os.path.abspath(named)) not in tried:
+                    beside.add(other)
+                    continue  # nobody knows what it held at this try, and a save since then must not be missed
+                _wait_for_save(os.fspath(path), known, tried, error, followed.show)
 
     KernelLoader.load_file = load_file  # type: ignore[method-assign]
 
 
-def _wait_for_save(path: str, error: Exception, show: Show) -> None:
-    """Show an error, and return when the file, or a file that it may mean, has another content and is quiet."""
+def _meant(file: str, options: Mapping[str, Any]) -> set[str]:
+    """Return the files that a text may mean, whether they are there or not."""
     from rekernel.languages import detect
+    from rekernel.places import read
+
+    data, _digest = read(file)
+    if data is None:
+        return set()
+    try:
+        mentions = getattr(detect(data.decode("utf-8", "replace"), file), "mentions", lambda *_: ())
+        return set(map(os.path.abspath, mentions(file, data, options)))
+    except (TypeError, ValueError):  # the load says so
+        return set()
+
+
+def _contents(files: Iterable[str]) -> dict[str, object]:
+    from rekernel.places import read
+
+    return {one: read(one)[1] for one in files}
+
+
+def _wait_for_save(path: str, kernel_id: str, tried: dict[str, object], error: Exception, show: Show) -> None:
+    """Show an error, and return when one of its files has another content than was tried, and is quiet."""
     from rekernel.notices import Notices
     from rekernel.places import directories_of, read, ways
     from rekernel.settling import START, Settling
     from rekernel.values import ReloadEvent
 
-    file = os.path.abspath(path)
-    show.event(ReloadEvent("failed", os.path.splitext(os.path.basename(file))[0], None, error=error))
-    data, _digest = read(file)
-    named = getattr(error, "filename", None)
-    beside: set[str] = {named} if isinstance(named, str) else set()
-    if data is not None:
-        try:
-            mentions = getattr(detect(data.decode("utf-8", "replace"), file), "mentions", lambda *_: ())
-            beside |= set(mentions(file, data, {}))
-        except ValueError:
-            pass
-    files = {file, *map(os.path.abspath, beside)}
-
-    def content() -> dict[str, object]:
-        return {one: read(one)[1] for one in files}
-
+    show.event(ReloadEvent("failed", kernel_id, None, error=error))
     show.head(f"waiting for {path} to be saved again; Ctrl-C ends it")
     notices = Notices()
     try:
-        settling = Settling(content(), time.monotonic())
+        settling = Settling(tried, time.monotonic())
         while True:
-            notices.follow(directories_of({name for one in files for name in ways(one)}))
-            decision = settling.look(content(), time.monotonic(), whole=bool((read(file)[0] or b"").strip()))
+            notices.follow(directories_of({name for one in tried for name in ways(one)}))
+            whole = bool((read(os.path.abspath(path))[0] or b"").strip())
+            decision = settling.look(_contents(tried), time.monotonic(), whole=whole)
             left = settling.left(time.monotonic(), error=True)
             if (decision == START or settling.tried is not None) and left == 0:
                 return

@@ -176,11 +176,11 @@ def _built_in(name: str) -> Language:
 
 def languages() -> Mapping[str, Language]:
     """Return the table, the built-in rows filled in."""
-    global _known
+    global _known, _table
     if not _known:
-        for name in _BUILT_IN:
-            _built_in(name)
-        _known = True
+        rows = {name: _built_in(name) for name in _BUILT_IN}  # in this order, whichever was used first
+        if not _known:
+            _table, _known = rows, True
     return _table
 
 

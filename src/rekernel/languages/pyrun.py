@@ -7,7 +7,6 @@ and leaves nothing behind after that. Nothing is put before the text, so its lin
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import itertools
 import linecache
@@ -23,6 +22,7 @@ from typing import Any
 from rekernel.errors import KernelSourceError
 from rekernel.excerpt import split_lines
 from rekernel.source import Source
+from rekernel.spelling import meant
 
 __all__ = [
     "PREFIX", "Execution", "Shadow", "error_at", "forget", "frames_within", "names_of_its_own", "owner", "parse",
@@ -223,8 +223,7 @@ def unknown_name(name: str, names: Iterable[str], hints: Container[str]) -> str:
     said = f"name {name!r} is not defined"
     if name in hints:
         return f"{said}; it is one of your own globals: pass namespace=globals()"
-    near = difflib.get_close_matches(name, sorted(set(names) - {name}), n=1, cutoff=0.6)
-    return f"{said}; did you mean {near[0]!r}?" if near else said
+    return f"{said}{meant(name, names)}"
 
 
 def frames_within(traceback: types.TracebackType | None, filenames: Container[str]) -> types.TracebackType | None:

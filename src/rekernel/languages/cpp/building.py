@@ -175,8 +175,9 @@ def obtain_unit(request: Request, order: Order, text: str, name: str) -> Artefac
         from rekernel.languages.cpp.failure import source_error
 
         raise source_error(
-            failure, request.source, text, name, kernel_id=request.kernel_id, number=request.number
-        ) from None
+            failure, request.source, text, name, kernel_id=request.kernel_id, number=request.number,
+            python=request.hints,
+        ) from None  # fmt: skip
 
 
 def beside_file(source: Source, text: str, asks: re.Pattern[str]) -> str | None:

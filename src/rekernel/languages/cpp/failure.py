@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from rekernel.diagnostics import point
@@ -15,6 +16,9 @@ from rekernel.source import Source
 __all__ = ["blamed", "placed", "source_error"]
 
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:?) [`'\"]?(?:[\w:<>, ]+::)?(?P<name>\w+)")
+_UNDECLARED = re.compile(
+    r"'(\w+)' (?:was not|has not been) declared|undeclared identifier '(\w+)'|identifier \"(\w+)\" is undefined"
+)
 
 
 def blamed(failure: Any) -> dict[int, str] | None:
@@ -26,10 +30,12 @@ def blamed(failure: Any) -> dict[int, str] | None:
 
 
 def source_error(
-    failure: Any, source: Source, text: str, name: str, *, kernel_id: str, number: int
-) -> KernelSourceError:
-    """Return the error to raise. `name` is what the compiler called the text."""
+    failure: Any, source: Source, text: str, name: str, *, kernel_id: str, number: int,
+    python: Mapping[str, Any] = MappingProxyType({}),
+) -> KernelSourceError:  # fmt: skip
+    """Return the error to raise. `name` is what the compiler called the text, `python` has the names of the caller."""
     said = [d for d in failure.diagnostics if d.filename != OWN] or list(failure.diagnostics)
+    said = [replace(d, message=f"{d.message}{_of_python(d.message, python)}") for d in said]
     errors = [d for d in said if d.severity == "error"] or said
     first = _first(errors, text, name)
     own = first.filename == name
@@ -42,6 +48,21 @@ def source_error(
         diagnostics=[placed(d, source, name) for d in said if d.severity != "note"] or [Diagnostic(first.message)],
         command=failure.command, output=_renamed(failure.output, source, name),
     )  # fmt: skip
+
+
+def _of_python(message: str, python: Mapping[str, Any]) -> str:
+    """Return what to do about a name that the text lacks and the caller has as a value, or nothing."""
+    match = _UNDECLARED.search(message)
+    name = "" if match is None else match[match.lastindex or 0]
+    if not name or name not in python:
+        return ""
+    value = python[name]
+    if callable(value) or isinstance(value, ModuleType):
+        return ""
+    number = type(value) in (int, float) and abs(value) < 2**63
+    kind = "double" if isinstance(value, float) else "int64_t"
+    way = f", or write it into the text: constexpr {kind} {name} = {value};" if number else ""
+    return f"; the text takes no names from Python: pass {name} as an argument{way}"
 
 
 def placed(diagnostic: Diagnostic, source: Source, name: str) -> Diagnostic:

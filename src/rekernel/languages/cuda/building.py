@@ -133,5 +133,6 @@ def _obtain(request: Request, objcache: ObjectCache, order: cubins.Order, text: 
         return cubins.obtain(objcache, order, lambda compiled: compile_unit(text, compiled))
     except CompileFailed as failure:
         raise source_error(
-            failure, request.source, text, UNIT, kernel_id=request.kernel_id, number=request.number
-        ) from None
+            failure, request.source, text, UNIT, kernel_id=request.kernel_id, number=request.number,
+            python=request.hints,
+        ) from None  # fmt: skip

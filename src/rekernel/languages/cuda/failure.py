@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 from rekernel.errors import Diagnostic, KernelSourceError
 from rekernel.languages.cpp import failure as cpp
@@ -42,14 +45,15 @@ def _name(mangled: str) -> str:
 
 
 def source_error(
-    failure: CompileFailed, source: Source, text: str, name: str, *, kernel_id: str, number: int
-) -> KernelSourceError:
-    """Return the error to raise. `name` is what NVRTC called the text."""
+    failure: CompileFailed, source: Source, text: str, name: str, *, kernel_id: str, number: int,
+    python: Mapping[str, Any] = MappingProxyType({}),
+) -> KernelSourceError:  # fmt: skip
+    """Return the error to raise. `name` is what NVRTC called the text, `python` has the names of the caller."""
     said = [_advised(one) for one in failure.diagnostics]
     advised = CompileFailed(
         str(failure), command=failure.command, output=failure.output, diagnostics=said or [Diagnostic(str(failure))]
     )
-    return cpp.source_error(advised, source, text, name, kernel_id=kernel_id, number=number)
+    return cpp.source_error(advised, source, text, name, kernel_id=kernel_id, number=number, python=python)
 
 
 def _advised(one: Diagnostic) -> Diagnostic:
