@@ -34,7 +34,13 @@ def missing() -> str | None:
     names = [name for name in _PACKAGES if find_spec(name) is None]
     if names:
         return f"{', '.join(names)} not installed; they drive the browser"
-    return None if CHROMIUM else "no Chromium is installed (Debian: apt-get install chromium)"
+    if not CHROMIUM:
+        return "no Chromium is installed (Debian: apt-get install chromium)"
+    from jupyter_core.paths import jupyter_path
+
+    if not any(os.path.isdir(os.path.join(place, "anywidget")) for place in jupyter_path("labextensions")):
+        return "JupyterLab does not find the extension of anywidget, which is installed elsewhere (JUPYTER_PATH)"
+    return None
 
 
 class Server:

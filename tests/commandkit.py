@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rekernel import ToolchainError
 from rekernel.__main__ import main
 from rekernel.languages.cpp import building
 from rekernel.languages.stencil import jits
@@ -41,6 +42,16 @@ def anything(x: ti.types.ndarray(ndim=1)):
     for i in x:
         x[i] = 2
 """
+
+
+def needs_nvrtc() -> None:
+    """Skip a test where CUDA texts cannot be compiled."""
+    from rekernel.cuda import nvrtc
+
+    try:
+        nvrtc.api()
+    except ToolchainError as error:
+        pytest.skip(str(error).splitlines()[0])
 
 
 def command(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commandkit import STENCIL, TAICHI, cache, call, call_json, command, here  # noqa: F401
+from commandkit import STENCIL, TAICHI, cache, call, call_json, command, here, needs_nvrtc  # noqa: F401
 from jitkernels import needs_compiler
 from rekernel.commands import timing
 from rekernel.commands.bench import seconds_said
@@ -147,7 +147,7 @@ def test_stencils_and_taichi(here, cache):
 
 
 def test_cuda_needs_a_launch_and_a_device(here, cache, call, monkeypatch):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    needs_nvrtc()
     from rekernel.cuda import devices, missing
 
     def none():

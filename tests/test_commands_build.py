@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from commandkit import HEAT, STENCIL, TAICHI, cache, call, call_json, command, here  # noqa: F401
+from commandkit import HEAT, STENCIL, TAICHI, cache, call, call_json, command, here, needs_nvrtc  # noqa: F401
 from jitkernels import needs_compiler
 from rekernel import cachedir
 from support import run_python
@@ -107,7 +107,7 @@ def test_each_taichi_text_has_its_own_program(here, cache, call_json):
 
 
 def test_cuda_is_compiled_without_a_device(here, cache, call, call_json):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    needs_nvrtc()
     Path("k.cu").write_text("__global__ void fill(rekernel::Array<float, 1> x) { x(0) = 1; }\n")
     status, document = call_json("build", "k.cu", "heat.cpp", "--arch", "sm_80")
     assert status == 0, document

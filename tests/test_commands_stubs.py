@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commandkit import STENCIL, TAICHI, cache, call, call_json, command, here  # noqa: F401
+from commandkit import STENCIL, TAICHI, cache, call, call_json, command, here, needs_nvrtc  # noqa: F401
 from jitkernels import needs_compiler
 
 pytestmark = needs_compiler
@@ -54,7 +54,7 @@ def test_cpp(here, cache, call):
 
 
 def test_cuda(here, cache, call):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    needs_nvrtc()
     Path("k.cu").write_text(
         "// Fills.\n__global__ void fill(rekernel::Array<float, 1> x, float k) { x(0) = k; }\n"
         "__global__ void fill(rekernel::Array<double, 1> x, double k) { x(0) = k; }\n__global__ void other(int n) { }\n"
