@@ -41,8 +41,8 @@ screenshots: $(VENV)/.installed-test
 
 # The whole suite runs without them: an interpreter under the address sanitizer is several times slower, and keeps
 # freed memory for a while, which the test of 10,000 loads would take for a leak.
-SANITIZED := tests/test_native.py tests/test_timing.py tests/test_native_accept.py tests/test_native_guard.py tests/test_library.py \
-	$(wildcard tests/test_function*.py) tests/test_cuda_launch.py tests/test_cuda_arrays.py tests/test_cuda_streams.py
+SANITIZED := tests/test_native.py tests/test_timing.py tests/test_native_accept.py tests/test_native_guard.py \
+	tests/test_library.py $(wildcard tests/test_function*.py) tests/test_cuda_launch.py tests/test_cuda_arrays.py tests/test_cuda_streams.py
 
 sanitize: $(VENV)/.installed-test
 	@echo "sanitize 1/2: building the extension with address and undefined-behaviour sanitizers"
