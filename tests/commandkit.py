@@ -15,8 +15,7 @@ import pytest
 
 from rekernel import ToolchainError
 from rekernel.__main__ import main
-from rekernel.languages.cpp import building
-from rekernel.languages.stencil import jits
+from rekernel.jit import CpuJit, cpu
 
 HEAT = """// One step.
 void step(rekernel::Array<double, 2> next, rekernel::Array<const double, 2> now, double k) {
@@ -71,8 +70,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TI_OFFLINE_CACHE_FILE_PATH", str(tmp_path / "ticache"))
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
-    for module in (building, jits):  # another test has made these, over its own cache
-        monkeypatch.setattr(module, "default_jit", functools.cache(module.default_jit.__wrapped__))
+    monkeypatch.setattr(cpu, "default_jit", functools.cache(CpuJit))  # another test has made it, over its own cache
     return place
 
 

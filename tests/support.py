@@ -8,6 +8,10 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 START = """
 import numpy as np
@@ -50,6 +54,15 @@ def held() -> dict[str, int]:
         "maps": sum(bool(name) and name[0].startswith("/") for name in mapped),
         "tasks": len(os.listdir("/proc/self/task")),
     }
+
+
+def own_places(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a kernel's cache, settings and run-time files below `place`, away from the user's."""
+    for variable in (
+        "REKERNEL_CACHE_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
+    ):  # fmt: skip
+        monkeypatch.setenv(variable, str(place / variable))
+        (place / variable).mkdir(mode=0o700)
 
 
 def lines_of(process: subprocess.CompletedProcess[str]) -> list[str]:

@@ -24,7 +24,7 @@ VALUES = {
     "languages.cpp.reading", "languages.cpp.spelled", "languages.given",
     "languages.stencil.options", "languages.stencil.reading",
     "launchgrid", "jit.launching", "cuda.headertexts", "cuda.messages", "cuda.missing",
-    "callstats", "eventlog", "settling", "key", "why", "htmltext", "infotext", "spelling", "notebook.arguments",
+    "callstats", "eventlog", "settling", "key", "why", "htmltext", "infotext", "spelling", "texttable", "notebook.arguments",
     "notebook.helptext", "notebook.status",
 }  # fmt: skip
 # Doors: what a user calls. Nothing inside knows them.

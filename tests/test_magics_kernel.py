@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jitkernels import needs_compiler
+from support import own_places
 
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -39,15 +40,7 @@ Run = Callable[..., list[Any]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run cells from the first to the last in a kernel of their own, and return them with what they gave out."""
-    for variable in (
-        "REKERNEL_CACHE_DIR",
-        "IPYTHONDIR",
-        "JUPYTER_CONFIG_DIR",
-        "JUPYTER_DATA_DIR",
-        "JUPYTER_RUNTIME_DIR",
-    ):
-        monkeypatch.setenv(variable, str(tmp_path / variable))
-        (tmp_path / variable).mkdir(mode=0o700)
+    own_places(tmp_path, monkeypatch)
 
     def run(*sources: str, allow_errors: bool = True) -> list[Any]:
         cells = [nbformat.v4.new_code_cell(source) for source in ("%load_ext rekernel", *sources)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jitkernels import needs_compiler
+from support import own_places
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(path.stem for path in EXAMPLES.glob("*.ipynb"))
@@ -67,15 +67,7 @@ def test_a_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path, monkeypat
     from nbclient import NotebookClient
     from nbformat import read as read_notebook
 
-    for variable in (
-        "REKERNEL_CACHE_DIR",
-        "IPYTHONDIR",
-        "JUPYTER_CONFIG_DIR",
-        "JUPYTER_DATA_DIR",
-        "JUPYTER_RUNTIME_DIR",
-    ):
-        monkeypatch.setenv(variable, str(tmp_path / variable))
-        os.makedirs(tmp_path / variable, mode=0o700)
+    own_places(tmp_path, monkeypatch)
     notebook = read_notebook(EXAMPLES / f"{name}.ipynb", as_version=4)
     client = NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
     client.execute()  # raises at the first error of a cell that is not marked

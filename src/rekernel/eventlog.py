@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import time
 from typing import Any
 
+from rekernel import htmltext as html
+from rekernel.texttable import aligned
 from rekernel.values import LogEvent
 
 __all__ = ["Log"]
@@ -25,21 +26,10 @@ class Log(tuple[LogEvent, ...]):
         head = f"<log: {len(self)} event{'' if len(self) == 1 else 's'}>"
         if len(self) > SHOWN:
             table.insert(0, ("...", f"{len(self) - SHOWN} earlier", "", "", ""))
-        widths = [max((len(row[i]) for row in table), default=0) for i in range(4)]
-        lines = []
-        for row in table:
-            when, what, kernel, seconds, said = row
-            cells = [when.ljust(widths[0]), what.ljust(widths[1]), kernel.ljust(widths[2]), seconds.rjust(widths[3])]
-            lines.append("  ".join([" ", *cells, said]).rstrip())
-        return "\n".join([head, *lines])
+        return "\n".join([head, *(f"   {line}" for line in aligned(table, right=[3]))])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{title}</th>" for title in _HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in _rows(self)
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html.table(_HEAD, _rows(self), [3])
 
     def __getitem__(self, index: Any) -> Any:
         """Return an event, or for a slice a log."""

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rekernel.errors import FrozenError
-from rekernel.why import Reason
 
 if TYPE_CHECKING:
     from rekernel.source import Source
+    from rekernel.why import Reason
 
 __all__ = ["Freeze", "command", "error", "freeze", "is_frozen", "looked", "looking", "refused", "thaw"]
 

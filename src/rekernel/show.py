@@ -9,6 +9,7 @@ from rekernel import htmltext as html
 from rekernel.errors import FrozenError, KernelSourceError, RekernelError
 from rekernel.excerpt import headline, place
 from rekernel.freezing import is_frozen
+from rekernel.texttable import aligned
 
 if TYPE_CHECKING:
     from rekernel.handle import KernelHandle
@@ -60,13 +61,15 @@ def _state(live: Live) -> str:
         where = place(error)
         return f"last edit failed: {where + ': ' if where else ''}{error.message}"
     if error is not None:
-        return f"last edit failed: {_said(error)}"
+        return f"last edit failed: {failure(error)}"
     calls = calls_of(live)
     return f"live, {calls:,} call{'' if calls == 1 else 's'}"
 
 
-def _said(error: Exception) -> str:
-    """Return an error in one line; that the version before goes on shows beside it."""
+def failure(error: Exception) -> str:
+    """Return the error of an edit in one line; that the version before goes on shows beside it."""
+    if isinstance(error, KernelSourceError):
+        return headline(error)
     said = str(error.args[0]) if isinstance(error, FrozenError) else str(error)
     return " ".join(said.split())
 
@@ -76,9 +79,7 @@ def loader_text(lives: Sequence[Live]) -> str:
     table = rows(lives)
     frozen = ", frozen" if is_frozen() else ""
     head = f"<KernelLoader: {len(table)} id{'' if len(table) == 1 else 's'}{frozen}>"
-    widths = [max([len(row[i]) for row in table] + [_NAMES] * (i == 3)) for i in range(4)] if table else []
-    lines = ["  " + "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[4]]) for row in table]
-    return "\n".join([head, *lines])
+    return "\n".join([head, *(f"  {line}" for line in aligned(table, least={3: _NAMES}))])
 
 
 def loader_html(lives: Sequence[Live]) -> str:
@@ -98,8 +99,7 @@ def module_html(live: Live) -> str:
     error = live.error
     if error is None:
         return html.block(title, *signatures, colour=html.GREEN)
-    failed = headline(error) if isinstance(error, KernelSourceError) else _said(error)
-    return html.block(title, *signatures, html.note(f"last edit failed: {failed}", html.RED), colour=html.RED)
+    return html.block(title, *signatures, html.note(f"last edit failed: {failure(error)}", html.RED), colour=html.RED)
 
 
 def handle_html(handle: Any) -> str:

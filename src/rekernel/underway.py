@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from rekernel import freezing, journal, progress
 from rekernel.values import LogEvent
-from rekernel.why import Reason
 
 if TYPE_CHECKING:
     from rekernel.source import Source
+    from rekernel.why import Reason
 
 __all__ = ["Work", "compiling", "current", "doing", "found", "refuse"]
 

@@ -9,6 +9,7 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rekernel.errors import JitError, KernelSourceError, RekernelWarning
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rekernel.compilers import CompilerInfo
     from rekernel.pch import PrecompiledHeaders
 
-__all__ = ["AUTO", "CpuJit"]
+__all__ = ["AUTO", "CpuJit", "default_jit"]
 
 
 class CpuJit(JitBase):
@@ -151,6 +152,12 @@ class CpuJit(JitBase):
 
     def __repr__(self) -> str:
         return f"<CpuJit {self._info!r}, {self.objcache!r}>"
+
+
+@cache
+def default_jit() -> CpuJit:
+    """Return the compiler of all loaders that were made without one, and of all their languages."""
+    return CpuJit()
 
 
 def _copied(info: CompilerInfo | None) -> CompilerInfo | None:

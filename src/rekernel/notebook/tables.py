@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from rekernel import htmltext as html
-from rekernel.errors import KernelSourceError
-from rekernel.excerpt import headline
 from rekernel.infotext import took
 from rekernel.live import Live
+from rekernel.show import failure
+from rekernel.texttable import aligned
 from rekernel.values import KernelInfo, Version
 
 __all__ = ["Diff", "Table", "diff", "history", "kernels"]
@@ -33,16 +33,7 @@ class Table:
     def __repr__(self) -> str:
         if not self.rows:
             return self.empty
-        every = [self.head, *self.rows]
-        widths = [max(len(row[column]) for row in every) for column in range(len(self.head))]
-        lines = []
-        for row in every:
-            cells = [
-                words.rjust(width) if column in self.numbers else words.ljust(width)
-                for column, (words, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*aligned([self.head, *self.rows], self.numbers), *self.notes])
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -85,7 +76,7 @@ def kernels(lives: Sequence[Live]) -> Table:
             rows.append((*about, name, f"{calls:,}", *_times(handle), *build))
             about, build = ("", "", ""), ("", "")
         if live.error is not None:
-            notes.append(f"{html.one_line(live.kernel_id)}: last edit failed: {_said(live.error)}")
+            notes.append(f"{html.one_line(live.kernel_id)}: last edit failed: {failure(live.error)}")
     return Table(HEAD, rows, (4, 5, 6, 7), notes, "no kernels are loaded: begin a cell with %%kernel")
 
 
@@ -94,10 +85,6 @@ def _times(handle: Any) -> tuple[str, str]:
     times = [stats.get(name) for name in ("mean", "p50")]
     mean, median = ("" if time is None else took(time) for time in times)
     return mean, median
-
-
-def _said(error: Exception) -> str:
-    return headline(error) if isinstance(error, KernelSourceError) else " ".join(str(error).split())
 
 
 def history(versions: Sequence[Version]) -> Table:

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rekernel import _native
@@ -61,14 +60,6 @@ class Private:
     """Removes the files of a debug build. It is called at the end of the process at the latest."""
 
 
-@cache
-def default_jit() -> CpuJit:
-    """Return the compiler of loaders that were made without one."""
-    from rekernel.jit.cpu import CpuJit
-
-    return CpuJit()
-
-
 def text_of(source: Source) -> str:
     """Return the text as a compiler sees it."""
     return source.text.removeprefix("\ufeff")
@@ -110,7 +101,9 @@ def build(request: Request) -> Built:
 
 def jit_of(request: Request) -> CpuJit:
     """Return the loader's compiler, or that of all loaders without one; JitError for one that takes no C++."""
-    jit = request.jit if request.jit is not None else default_jit()
+    from rekernel.jit import cpu
+
+    jit = request.jit if request.jit is not None else cpu.default_jit()
     if not hasattr(jit, "objcache") or not hasattr(jit, "compiler_info"):
         raise JitError(f"{request.kernel_id} is C++, which needs a CpuJit; the loader was made with jit={jit!r}")
     return jit

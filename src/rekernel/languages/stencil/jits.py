@@ -11,14 +11,6 @@ __all__ = ["jit_for", "restrict_word"]
 
 
 @cache
-def default_jit() -> Any:
-    """Return the compiler of loaders that were made without one."""
-    from rekernel.jit.cpu import CpuJit
-
-    return CpuJit()
-
-
-@cache
 def default_gpu_jit() -> Any:
     """Return the compiler for GPU targets of loaders that were made without one."""
     from rekernel.jit.gpu import CupyJit
@@ -30,7 +22,9 @@ def jit_for(target: Any, settings: Settings, given: Any) -> Any:
     """Return what compiles for a target of pystencils. `given` is the JIT of the text or of its loader, or None."""
     if not target.is_cpu():
         return _gpu(given)
-    jit = given if given is not None else default_jit()
+    from rekernel.jit import cpu
+
+    jit = given if given is not None else cpu.default_jit()
     if not hasattr(jit, "compiler_info") or (settings.march, settings.optlevel, settings.flags) == (None, None, ()):
         return jit
     info = settings.compiler(jit.compiler_info)
